@@ -19,8 +19,7 @@ from arena.core.action import CHANCE, normalise
 from arena.episodes.match import Match, play
 from arena.testing import check_game
 from games.cluedo.game import Cluedo
-from games.cluedo.inference.answer_weights import PositionWeights
-from games.cluedo.inference.information import AnswerDistribution
+from games.cluedo.inference.answers import AnswerDistribution, PositionWeights
 from games.cluedo.inference.knowledge import CluedoKnowledge
 from games.cluedo.rules.cards import (
     CONSONANTS,

@@ -16,11 +16,10 @@ from test_cluedo_knowledge import random_game, small_positions
 
 from arena.core.action import CHANCE
 from games.cluedo.game import Cluedo
-from games.cluedo.inference.answer_weights import PositionWeights
+from games.cluedo.inference.answers import AnswerDistribution, PositionWeights
 from games.cluedo.inference.constraints import Constraints, card_numbers
 from games.cluedo.inference.counting import DealCount
 from games.cluedo.inference.information import (
-    AnswerDistribution,
     QuestionValues,
     estimated_information,
 )

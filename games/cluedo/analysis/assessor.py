@@ -22,8 +22,8 @@ from games.cluedo.analysis.seat_history import (
     judge_refutation,
     refutation_kind,
 )
+from games.cluedo.inference.answers import AnswerDistribution
 from games.cluedo.inference.information import (
-    AnswerDistribution,
     QuestionValues,
     ScoredQuestion,
     break_even,

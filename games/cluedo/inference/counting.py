@@ -34,7 +34,6 @@ used instead, which is slower. A probability is the quotient of two integers.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
 from itertools import accumulate, product
@@ -153,14 +152,18 @@ class DealCount:
         # A factor of 6 is left for `AnswerDistribution`, which counts in sixths.
         return bound * self._scale * 6
 
-    def envelopes(self) -> Iterator[EnvelopeGroup]:
-        """Yield the possible contents of the envelope, grouped by equal probability."""
+    def envelopes(self) -> Iterator[tuple[tuple[int, ...], float]]:
+        """Yield the possible contents of the envelope in groups, with their probabilities.
+
+        A group is a set of cards per category: its contents, any one card from each set, are
+        equally likely, and the probability is that of the whole group.
+        """
         deals = (self._cells * self._alike).ravel().tolist()
         groups = zip(product(*self._groups), deals, strict=True)
         # Large classes first, then in deck order.
         for classes, weight in sorted(groups, key=lambda g: [(-c.bit_count(), c) for c in g[0]]):
             if weight:
-                yield EnvelopeGroup(classes, weight / self.scaled_total)
+                yield classes, weight / self.scaled_total
 
     def entropy(self) -> float:
         """Return the entropy of the envelope in bits."""
@@ -213,16 +216,6 @@ class DealCount:
             weights = (deals @ table.counts).tolist()
             for number, weight in zip(table.places, weights, strict=True):
                 yield seat, self.classes[number], weight
-
-
-@dataclass(frozen=True, slots=True)
-class EnvelopeGroup:
-    """Contents of the envelope that are equally likely: any one card from each set."""
-
-    classes: tuple[int, ...]
-    """One set of cards per category."""
-    probability: float
-    """The probability of the whole group."""
 
 
 # Weights of hands

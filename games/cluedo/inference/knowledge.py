@@ -293,7 +293,7 @@ class CluedoKnowledge:
             raise _inconsistent() from None
         except SearchTooLong:
             groups = self.count.envelopes()
-            held = reduce(operator.or_, (cards for group in groups for cards in group.classes))
+            held = reduce(operator.or_, (cards for group, _ in groups for cards in group))
         if not held:
             raise _inconsistent()
         return held
@@ -307,12 +307,12 @@ class CluedoKnowledge:
     def envelopes(self) -> dict[Triple, float]:
         """Return the possible contents of the envelope and their probabilities, likeliest first."""
         cards, probabilities = self.game.deck.cards, {}
-        for group in self.count.envelopes():
+        for group, probability in self.count.envelopes():
             suspects, weapons, rooms = (
-                [cards[number] for number in card_numbers(members)] for members in group.classes
+                [cards[number] for number in card_numbers(members)] for members in group
             )
             # The contents of a group are equally likely: P(group) / number of its envelopes.
-            share = group.probability / (len(suspects) * len(weapons) * len(rooms))
+            share = probability / (len(suspects) * len(weapons) * len(rooms))
             for suspect in suspects:
                 for weapon in weapons:
                     for room in rooms:

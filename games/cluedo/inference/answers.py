@@ -1,0 +1,450 @@
+"""Weights of hands for one question, and their sums for each answer and each possible envelope.
+
+`DealCount` computes, per holder, the weight P(S) of its hands within each set S of unknown cards.
+P(S) depends only on the number of cards of each class in S. A question names a card a. Its class
+is then seen as the card a and the s others, so that a set has x = 0 or 1 of a and s of the others:
+
+- weight of the hands within the set, whether they have a or not: P(s + x), from the same array;
+- weight of the hands without a: P(s), for both x;
+- weight of the hands with a (only if x = 1): P(s + 1) - P(s).
+
+The arrays for a question are therefore strided views of arrays that the position has already. The
+weight of all deals with a given answer and the envelope T is
+
+    sum over S ⊇ T of (-1)^|U - S| * product over seats of (weight of the seat's hands within S),
+
+with the weights restricted to hands that fit the answer (see `DealCount` for the formula). The
+envelope has exactly one card of each category, so the axes of a category shrink to one axis of
+choices: which class the envelope's card is from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache, reduce
+from math import prod
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+from games.cluedo.inference.card_classes import Array, Floats, envelope_signs
+from games.cluedo.inference.knowledge import CluedoKnowledge
+from games.cluedo.rules.cards import Triple
+
+SIXTHS = 6
+"""Unit of the probability to show a card: one of k <= 3 cards is shown in 6/k of 6 cases."""
+
+
+class PositionWeights:
+    """Weights and classes that all questions of one player in one position share.
+
+    Attributes:
+        classes: The classes of unknown cards, as sets.
+        scale: Divisor that turns summed weights, in sixths, into probabilities.
+        entropy: Entropy of the envelope, in bits.
+        refuters: The other seats, in the order in which they are asked.
+        axes: Per category, the numbers of the classes that belong to it.
+        covers: Shape (refuters, size + 1 of each class, classes ordered by category): P(S) of each
+            refuter. Sums of their products are exact: in float64 if none can reach 2**53, else in
+            the integers that `DealCount` chose, whose bound leaves room for the factor `SIXTHS`.
+    """
+
+    def __init__(self, knowledge: CluedoKnowledge) -> None:
+        # Fixed here, because the knowledge makes a new count after the next event.
+        count = knowledge.count
+        self.index = knowledge.game.deck.index
+        self.constraints = count.constraints
+        self.classes = count.classes
+        # probability = (sum of weights in sixths) / (6 * scaled total)
+        self.scale = SIXTHS * count.scaled_total
+        self.entropy = count.entropy()
+        self.refuters = knowledge.game.refuters(knowledge.player)
+        self.axes = count.axes
+        # Contiguous, because every question makes strided views of it.
+        covers = np.stack([count.cover(seat) for seat in self.refuters])
+        # The signs of a sum over sets have absolute values of 2**free in total.
+        greatest = prod(int(cover.max()) for cover in covers) * SIXTHS << sum(count.sizes)
+        # Products of matrices are many times faster in floating point.
+        self.covers: Array = covers.astype(np.float64) if greatest < 2**53 else covers
+
+    @cached_property
+    def kinds(self) -> dict[str, int]:
+        """A number per card; cards with the same number are equally good to ask about.
+
+        From 0 on the number of a class; then one number for each seat that certainly holds the
+        card; -1 for a card that no refuter can show.
+        """
+        holders, first = self.constraints.holders, len(self.classes)
+        places = [
+            *enumerate(self.classes),
+            *((first + seat, holders[seat].must) for seat in self.refuters),
+        ]
+        return {
+            # The sets are disjoint: at most one has the card.
+            card: next((number for number, cards in places if cards >> bit & 1), -1)
+            for card, bit in self.index.items()
+        }
+
+    def kind(self, triple: Triple) -> tuple[int, int, int]:
+        """Return the kinds of the three cards; questions of the same kind have the same value."""
+        kinds = self.kinds
+        return kinds[triple.suspect], kinds[triple.weapon], kinds[triple.room]
+
+
+class AnswerDistribution:
+    """Exact joint distribution of the answer to one suggestion and of the envelope.
+
+    The answer is what the suggester sees: which seat shows which card, or that no seat can refute.
+    Seats are asked in turn order. For the answer "seat r shows card c",
+
+    - the seats before r have none of the three cards,
+    - r has c and shows it in one of k cases, if it holds k of the three cards,
+    - the seats after r may have any cards.
+
+    Each condition restricts the weights of one seat's hands: to slices and differences of one
+    array. The deals are counted only once per position, for all questions together.
+
+    Attributes:
+        named: The three named cards, one set of one card per category.
+        open: The categories whose named card is an unknown card.
+        asked: The seats that may be asked, in order; the last is the first certain refuter, if any.
+        held: The set of named cards that the last of these certainly holds; 0 if none.
+        classes: Per category, its classes of unknown cards without the named card, as sets.
+        within: Shape (refuters, n, n, n, s): P(S) of each seat. There is an axis n per category, of
+            length 2 (0: the set lacks the named card, 1: it has the card), or 1 if the holder of
+            the named card is known. s runs over the sets of all other cards.
+    """
+
+    def __init__(self, position: PositionWeights, triple: Triple) -> None:
+        self._position = position
+        self.constraints = position.constraints
+        self.named = [1 << position.index[card] for card in triple]
+        named = sum(self.named)
+        kinds = position.kind(triple)
+        # Below len(classes) a kind is a class, so the card is unknown.
+        self.open = [c for c, kind in enumerate(kinds) if 0 <= kind < len(position.classes)]
+        # A seat that certainly holds a named card can refute, so no seat after it is asked.
+        held = [named & self.constraints.holders[seat].must for seat in position.refuters]
+        last = next((number for number, cards in enumerate(held) if cards), len(held) - 1)
+        self.asked = position.refuters[: last + 1]
+        self.held = held[last]
+        self.classes = [
+            [position.classes[place] & ~named for place in places] for places in position.axes
+        ]
+        self.within = self._split([kinds[c] if c in self.open else None for c in range(3)])
+
+    def information(self) -> float:
+        """Return the expected reduction of the envelope's entropy by the answer, in bits.
+
+        This is the mutual information I(envelope; answer) = H(envelope) - H(envelope | answer),
+        exact under the refuter model.
+        """
+        if not self.open:
+            return 0.0  # The answer is known in advance.
+        parts = (self._shown, self._not_refuted)
+        # H(envelope | answer) = sum over answers of P(answer) H(envelope | that answer).
+        remaining = sum(part.expected_entropy() for part in parts if part)
+        # Rounding may leave a tiny negative difference.
+        return max(0.0, self._position.entropy - remaining)
+
+    def leaks(self, refuter: int) -> dict[str, float]:
+        """Return the information about the envelope, in bits, in each card that may be shown.
+
+        `refuter` is the seat that refutes, which must be able to. The suggester already knows who
+        refutes, so that only the card itself counts.
+        """
+        shown = self._shown
+        rows = [row for row, seat in enumerate(shown.refuters) if seat == refuter]
+        joint = shown.joint[rows]
+        # Row 0: any card of this seat, P = sum of m_i P_i with m_i alike cards per row. The others:
+        # one card each.
+        multiplicity = np.array([shown.cards[row].bit_count() for row in rows], dtype=np.float64)
+        mixed = np.tensordot(multiplicity, joint, axes=1)[None]
+        joint = np.concatenate([mixed, joint])
+        # H(envelope | answer) = entropy term / P(answer).
+        probability = np.einsum("aijk,ijk->a", joint, shown.group_sizes)
+        terms = entropy_terms(joint, shown.group_sizes)
+        entropies = terms / np.where(probability > 0, probability, 1.0)
+        # Rounding may leave a tiny negative entropy.
+        before_card, *after_rows = np.maximum(entropies, 0.0).tolist()
+        return {
+            card: before_card - entropy
+            for row, entropy, possible in zip(rows, after_rows, probability[1:], strict=True)
+            for card, number in self._position.index.items()
+            if shown.cards[row] >> number & 1 and possible
+        }
+
+    @cached_property
+    def _shown(self) -> JointDistribution:
+        """The answers in which a seat shows a card.
+
+        One row per seat and open named card, and one row for the cards that the last seat is known
+        to hold, which are alike.
+        """
+        asked, within, held = self.asked, self.within, self.held
+        lengths, others = within.shape[1:4], self._other_seats
+        patterns = within[: len(asked)].reshape(len(asked), prod(lengths), -1)
+        weights, refuters, cards = list[Array](), list[int](), list[int]()
+        # None: the last seat shows one of the cards that it certainly holds.
+        shows = [*self.open, *([None] if held else [])]
+        for category in shows:
+            first = len(asked) - 1 if category is None else 0
+            # Shape (asked, n, n, n, s), with n of length 1 for the card that is shown. A hand with
+            # this card lies only in sets S that have it (n = 1).
+            rest = others[first:] if category is None else part(others, 1 + category, 1)
+            factors = _showing(lengths, category, len(asked), held.bit_count(), within.dtype.char)
+            weights.append((factors[first:] @ patterns[first:]).reshape(rest.shape) * rest)
+            refuters += asked[first:]
+            card = held if category is None else self.named[category]
+            cards += [card] * len(rest)
+        # All answers at once.
+        rows = np.concatenate([each.reshape(-1, within.shape[-1]) for each in weights])
+        found = self._sum_over_envelopes(rows)
+        sums = np.zeros((len(refuters), *lengths, *found.shape[1:]), dtype=found.dtype)
+        answer = row = 0
+        for category, each in zip(shows, weights, strict=True):
+            view = sums[answer : answer + len(each)]
+            if category is not None:
+                # Sets S without the card that is shown (n = 0) keep the weight 0.
+                view = part(view, 1 + category, 1)
+            ending = row + prod(each.shape[:4])
+            view[...] = found[row:ending].reshape(view.shape)
+            if category is not None and not self._certain_card(category, refuted=True):
+                # The envelope does not have the card that is shown.
+                part(view, 4 + category, 0, 1)[...] = 0
+            answer, row = answer + len(each), ending
+        return self._joint(tuple(refuters), tuple(cards), sums)
+
+    @cached_property
+    def _not_refuted(self) -> JointDistribution | None:
+        """The answer that no seat can refute; None if some seat certainly can."""
+        # Then the envelope holds all named cards that the suggester does not hold itself.
+        possible = all(self._may_be(self.named[c]) for c in self.open)
+        if self.held or not possible:
+            return None
+        # No card is chosen, so the weight is 6 of 6 cases.
+        weights = SIXTHS * self._unable.prod(axis=0).reshape(1, -1)
+        sums = self._sum_over_envelopes(weights)[:, None, None, None]
+        return self._joint((), (), sums)
+
+    # Weights of one seat, and of all other seats
+
+    @cached_property
+    def _unable(self) -> Array:
+        """Per seat that may be asked, the weight of its hands without any named card."""
+        unable = self.within[: len(self.asked)]
+        for category in self.open:
+            unable = part(unable, 1 + category, 0, 1)
+        return unable
+
+    @cached_property
+    def _other_seats(self) -> Array:
+        """Per seat r that may refute, the weight of the hands of all other seats.
+
+        Product over the seats before r of `_unable`, times the product over the seats after r of
+        `within`.
+        """
+        within, asked = self.within, len(self.asked)
+        others = np.empty_like(within[:asked])
+        # Suffix products: the seats after r, those that are never asked included.
+        after = within[asked:].prod(axis=0)
+        for number in reversed(range(asked)):
+            others[number] = after
+            after = after * within[number]
+        # Prefix products: the seats before r.
+        before = self._unable[0]
+        for number in range(1, asked):
+            # `before` has length 1 along n: hands without the card have the same weight for both n.
+            others[number] *= before
+            before = before * self._unable[number]
+        return others
+
+    # Sums over sets, for each answer and each envelope
+
+    def _sum_over_envelopes(self, weights: Array) -> Array:
+        """Sum weights over all sets of cards that are not named, for each choice of the envelope.
+
+        Shape (rows, s) in, (rows, choices, choices, choices) out, an axis per category. Choice 0 is
+        an envelope with none of these cards, the next ones a card of each class that it may hold.
+        """
+        first, second, third = self._choices
+        # One category after the other, from the last on.
+        sums = weights.reshape(-1, third.shape[1]) @ third.T
+        sums = second @ sums.reshape(-1, second.shape[1], len(third))
+        sums = first @ sums.reshape(len(weights), first.shape[1], -1)
+        result: Array = sums.reshape(len(weights), len(first), len(second), len(third))
+        return result
+
+    @cached_property
+    def _choices(self) -> list[Array]:
+        """Per category, the matrix of `sum_over_envelopes`."""
+        dtype = self.within.dtype.char
+        return [
+            _choice_signs(tuple([(c.bit_count(), self._may_be(c)) for c in classes if c]), dtype)
+            for classes in self.classes
+        ]
+
+    def _joint(
+        self, refuters: tuple[int, ...], cards: tuple[int, ...], sums: Array
+    ) -> JointDistribution:
+        """Return the joint distribution from sums for each choice of the envelope.
+
+        Shape of `sums`: (answers, n, n, n, choices, choices, choices), in sixths; they may be
+        changed. If n has length 1 for an unknown named card, that card is in the envelope, because
+        no seat refutes. If a seat shows it, choice 0 and sets without it (n = 0) have the sum 0.
+        """
+        groups = list[list[int]]()
+        for category in range(3):
+            held = self._certain_card(category, refuted=bool(refuters))
+            named = self.named[category]
+            undecided = sums.shape[1 + category] == 2
+            group = [c for c in self.classes[category] if self._may_be(c)]
+            # Of the choices 0, 1, ...: only 0 if the card is known, else one card of the category.
+            used = slice(0, 1) if held else slice(1, None)
+            if undecided:
+                # A named card that may be anywhere is summed like a class of one card. It is not
+                # in the envelope: with it - without it; it is: only the sets that have it.
+                has, lacks = part(sums, 1 + category, 1), part(sums, 1 + category, 0, 1)
+                part(has, 4 + category, used.start, used.stop)[...] -= part(
+                    lacks, 4 + category, used.start, used.stop
+                )
+                sums = has
+                if not held and self._may_be(named):
+                    group, used = [named, *group], slice(0, None)
+            sums = part(sums, 4 + category, used.start, used.stop)
+            groups.append([held] if held else group)
+        # Exact integers up to here; this division makes them probabilities.
+        joint = sums.reshape(len(sums), *map(len, groups)) / self._position.scale
+        joint = joint.astype(np.float64, copy=False)
+        for triple in self.constraints.excluded:
+            # Falsely accused: each card of the triple is a group of its own, see `DealCount`.
+            places = [[n for n, held in enumerate(group) if held & triple] for group in groups]
+            if all(places):
+                joint[:, places[0][0], places[1][0], places[2][0]] = 0.0
+        numbers = [np.array([held.bit_count() for held in group], float) for group in groups]
+        sizes: Floats = reduce(np.multiply.outer, numbers)
+        return JointDistribution(refuters, cards, joint, sizes)
+
+    def _certain_card(self, category: int, refuted: bool) -> int:
+        """Return the card of this category in the envelope, as a set, if it is certain, else 0."""
+        # All other seats lack the card and the suggester does not hold an unknown card.
+        if not refuted and category in self.open:
+            return self.named[category]
+        return self.constraints.categories[category] & self.constraints.holders[-1].must
+
+    def _may_be(self, cards: int) -> bool:
+        """Return whether the envelope may hold one of these cards."""
+        return bool(cards & self.constraints.holders[-1].may)
+
+    def _split(self, named: Sequence[int | None]) -> Array:
+        """Return `within`; `named` are the classes of the named cards, None if not unknown."""
+        covers = self._position.covers
+        pairs, pair_strides, lengths = list[int](), list[int](), list[int]()
+        # Strides in bytes of the classes, in the order of `covers`.
+        strides = covers.strides[1:]
+        for classes, place in zip(self.classes, named, strict=True):
+            # An axis n moves by one card along the axis of the named card's class, so that element
+            # (x, s) is covers[s + x]. That class has lost one card, so s + x stays inside.
+            pairs.append(1 if place is None else 2)
+            pair_strides.append(0 if place is None else strides[place])
+            lengths += [cards.bit_count() + 1 for cards in classes]
+        shape, steps = [len(covers), *pairs], [covers.strides[0], *pair_strides]
+        # The view overlaps itself, hence read-only; the reshape makes a contiguous copy.
+        view = as_strided(covers, [*shape, *lengths], [*steps, *strides], writeable=False)
+        return view.reshape(*shape, -1)
+
+
+@dataclass(frozen=True, slots=True)
+class JointDistribution:
+    """Joint probabilities of answers and envelopes; envelopes that are alike form groups."""
+
+    refuters: tuple[int, ...]
+    """Per answer, the seat that refutes. Empty for the single answer that no seat can refute."""
+    cards: tuple[int, ...]
+    """Per answer, the set with the card that is shown, or with several cards that have the same
+    consequences."""
+    joint: Floats
+    """Shape (answers, suspect groups, weapon groups, room groups): probability of the answer, with
+    one of its cards, together with one envelope of the group."""
+    group_sizes: Floats
+    """Shape (suspect groups, weapon groups, room groups): envelopes in each group."""
+
+    def expected_entropy(self) -> float:
+        """Return these answers' part of the entropy expected after the answer, in bits."""
+        # An answer with m alike cards represents m answers.
+        multiplicity = [max(1, cards.bit_count()) for cards in self.cards] or [1]
+        return float(entropy_terms(self.joint, self.group_sizes) @ multiplicity)
+
+
+def entropy_terms(joint: Floats, group_sizes: Floats) -> Floats:
+    """Return P(answer) * H(envelope | answer) in bits, shape (answers,)."""
+    # With p_e = P(answer, envelope e) and P = sum of p_e:
+    #   P * H = -sum of p_e log2(p_e / P) = P log2 P - sum of p_e log2 p_e.
+    p = joint.reshape(len(joint), -1)
+    number = group_sizes.ravel()
+    terms: Floats = _p_log_p(p @ number) - _p_log_p(p) @ number
+    return terms
+
+
+def _p_log_p(p: Floats) -> Floats:
+    """Return p * log2(p) element by element, 0 for p = 0."""
+    terms: Floats = p * np.log2(np.where(p > 0, p, 1.0))
+    return terms
+
+
+@lru_cache(maxsize=1 << 12)
+def _choice_signs(classes: tuple[tuple[int, bool], ...], dtype: str) -> Array:
+    """Return the signed weights of the sets of one category, shape (choices, sets).
+
+    The classes have a size, and say whether the envelope may hold one of their cards.
+    """
+    signs = [envelope_signs(size) for size, _ in classes]
+    possible = [place for place, (_, may) in enumerate(classes) if may]
+
+    def row(held: int | None) -> Array:
+        # Row t of the signs: none, or one given card, of a class is in the envelope.
+        product: Array = np.ones(1)
+        for number, each in enumerate(signs):
+            product = np.kron(product, each[int(number == held)])
+        return product
+
+    rows = [row(held) for held in (None, *possible)]
+    matrix: Array = np.array(rows, dtype=np.int64).astype(dtype)
+    matrix.setflags(write=False)
+    return matrix
+
+
+@lru_cache(maxsize=1 << 9)
+def _showing(
+    lengths: tuple[int, ...], category: int | None, asked: int, held: int, dtype: str
+) -> Array:
+    """Return the matrices from P(S) to the weights of hands whose seat shows a given card.
+
+    Shape (asked, patterns of n that have the card, patterns of n); a pattern says for each category
+    whether the set S has the named card. The card is that of a category, or for None one of those
+    that the last seat certainly holds, `held` of the named cards.
+    """
+    patterns = list(np.ndindex(*lengths))
+    within = [each for each in patterns if category is None or each[category]]
+    factors = np.zeros((asked, len(within), len(patterns)), dtype=np.int64)
+    for row, sets in enumerate(within):
+        # The hands within S by the named cards x that they have: one of k cards is shown.
+        for hand in patterns:
+            if any(x > n for x, n in zip(hand, sets, strict=True)) or hand not in within:
+                continue
+            for seat in range(asked):
+                k = max(1, sum(hand) + (held if seat == asked - 1 else 0))
+                # Inclusion and exclusion over the sets between: exactly the cards x.
+                for column, subset in enumerate(patterns):
+                    if all(y <= x for x, y in zip(hand, subset, strict=True)):
+                        sign = (-1) ** (sum(hand) - sum(subset))
+                        factors[seat, row, column] += sign * (SIXTHS // k)
+    factors = factors.astype(dtype)
+    factors.setflags(write=False)
+    return factors
+
+
+def part(values: Array, axis: int, start: int, stop: int | None = None) -> Array:
+    """Return the view `start:stop` of one axis."""
+    return values[(slice(None),) * axis + (slice(start, stop),)]

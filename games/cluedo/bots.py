@@ -239,16 +239,10 @@ class Random:
         accusations = legal.of(Accuse)
         if accusations and self._rng.random() < self.ACCUSATION_PROBABILITY:
             return Decision(self._rng.choice(accusations))
-        return Decision(self._rng.choice(_moves(legal)))
-
-
-def _moves(legal: ActionSet) -> list[Action]:
-    """Return the legal actions other than accusations."""
-    # Ending the turn is the last choice: a bot that always passed would not play at all.
-    # `of` returns cached tuples; unpacking them is much faster than testing each action.
-    moves = [*legal.of(Suggest), *legal.of(Show), *legal.of(Move)]
-    moves += [*legal.of(Roll), *legal.of(Passage)]
-    return moves or [END_TURN]
+        # Ending the turn is the last choice: a bot that always passed would not play at all.
+        moves = [*legal.of(Suggest), *legal.of(Show), *legal.of(Move)]
+        moves += [*legal.of(Roll), *legal.of(Passage)]
+        return Decision(self._rng.choice(moves or [END_TURN]))
 
 
 MAX_ENTROPY = 2.5

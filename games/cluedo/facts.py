@@ -250,7 +250,7 @@ class Facts(Notes):
 
     @property
     def name_envelope(self) -> bool:
-        """Whether one candidate is left in each category."""
+        """True if one candidate is left in each category."""
         return all(len(self.candidates(cards)) == 1 for cards in self.game.deck.categories)
 
     @property

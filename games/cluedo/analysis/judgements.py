@@ -26,7 +26,11 @@ one or two of them: a smaller loss does not change a game."""
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """Facts of one kind of assessment."""
+    """Facts of one kind of assessment that has a comment.
+
+    The others are a `turn` (the number among the player's own turns, the entropy of the envelope at
+    its start) and a `skipped question` (the best question and its information).
+    """
 
     @classmethod
     def of(cls, assessment: Assessment) -> Self:
@@ -43,16 +47,6 @@ class Judgement:
     def comment(self) -> Comment | None:
         """Return the facts as text; None if there is nothing to say."""
         return None
-
-
-@dataclass(frozen=True, slots=True)
-class TurnFacts(Judgement):
-    """Facts at the start of a turn."""
-
-    own_turn: int
-    """The number of this turn among the player's own turns, from 1."""
-    entropy: float
-    """Entropy of the envelope in the player's view."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,15 +74,6 @@ class SuggestionFacts(Judgement):
     def value(self) -> float | None:
         """Return the share of the best question's information, if there was any."""
         return self.expected / self.best if self.best > NEGLIGIBLE else None
-
-
-@dataclass(frozen=True, slots=True)
-class SkippedQuestionFacts(Judgement):
-    """Facts of a turn in which the player could ask and did not."""
-
-    best: float
-    best_question: Sequence[str]
-    """Suspect, weapon, room."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,11 +106,11 @@ class AccusationFacts(Judgement):
     """Probability above which accusing pays."""
     correct: bool
     provable: bool
-    """Whether only one envelope was possible in the accuser's view."""
+    """True if only one envelope was possible in the accuser's view."""
 
     @property
     def premature(self) -> bool:
-        """Whether waiting was better."""
+        """True if waiting was better."""
         # The tolerance keeps rounding from turning an even case into a mistake.
         return self.probability < self.break_even - NEGLIGIBLE
 
@@ -211,9 +196,7 @@ class UnusedCertaintyFacts(Judgement):
 
 
 JUDGEMENTS: dict[str, type[Judgement]] = {
-    "turn": TurnFacts,
     "suggestion": SuggestionFacts,
-    "skipped question": SkippedQuestionFacts,
     "answer": AnswerFacts,
     "accusation": AccusationFacts,
     "missed accusation": MissedAccusationFacts,
@@ -221,7 +204,7 @@ JUDGEMENTS: dict[str, type[Judgement]] = {
     "forced refutation": RefutationFacts,
     "unused certainty": UnusedCertaintyFacts,
 }
-"""The facts of each kind of assessment."""
+"""The facts of each kind of assessment with a comment."""
 
 
 # Numbers in comments

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from pydantic import JsonValue
+
 from arena import Assessment, Ply, WeightedSum
 from games.cluedo.analysis.judgements import (
     NEGLIGIBLE,
@@ -18,9 +20,7 @@ from games.cluedo.analysis.judgements import (
     AnswerFacts,
     MissedAccusationFacts,
     RefutationFacts,
-    SkippedQuestionFacts,
     SuggestionFacts,
-    TurnFacts,
     UnusedCertaintyFacts,
 )
 from games.cluedo.analysis.measures import STAGES, TURNS
@@ -65,8 +65,8 @@ class SeatHistory:
         measurements = {"bits_per_turn": WeightedSum(0.0)}
         if self.own_turns in TURNS:
             measurements[f"entropy/{self.own_turns}"] = WeightedSum(entropy)
-        facts = TurnFacts(self.own_turns, entropy)
-        return facts.assessment("turn", ply.number, ply.player, measurements)
+        facts = {"own_turn": self.own_turns, "entropy": entropy}
+        return Assessment(ply.number, ply.player, "turn", facts, measurements)
 
     def judge_accusation(
         self, ply: Ply, probability: float, break_even: float, correct: bool
@@ -139,9 +139,10 @@ class SeatHistory:
             return
         best = QuestionValues(self.knowledge).best(self.open_questions)
         if best.bits > NEGLIGIBLE:
-            facts = SkippedQuestionFacts(best.bits, list(best.suggestion.triple))
+            question: list[JsonValue] = [*best.suggestion.triple]
+            facts: dict[str, JsonValue] = {"best": best.bits, "best_question": question}
             measurements = {self._stage(entropy): WeightedSum(0.0, best.bits)}
-            yield facts.assessment("skipped question", ply.number, ply.player, measurements)
+            yield Assessment(ply.number, ply.player, "skipped question", facts, measurements)
 
     def judge_answer(self, question: Ply, asked: SuggestionFacts) -> Assessment:
         """Assess the bits that the question gained; the difference to the expectation is luck."""

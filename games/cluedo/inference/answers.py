@@ -232,7 +232,7 @@ class AnswerDistribution:
 
     @cached_property
     def _unable(self) -> Array:
-        """Per seat that may be asked, the weight of its hands without any named card."""
+        """The weight of the hands without any named card, per seat that may be asked."""
         unable = self.within[: len(self.asked)]
         for category in self.open:
             unable = part(unable, 1 + category, 0, 1)
@@ -240,7 +240,7 @@ class AnswerDistribution:
 
     @cached_property
     def _other_seats(self) -> Array:
-        """Per seat r that may refute, the weight of the hands of all other seats.
+        """The weight of the hands of all other seats, per seat r that may refute.
 
         Product over the seats before r of `_unable`, times the product over the seats after r of
         `within`.
@@ -278,7 +278,7 @@ class AnswerDistribution:
 
     @cached_property
     def _choices(self) -> list[Array]:
-        """Per category, the matrix of `sum_over_envelopes`."""
+        """The matrix of `_sum_over_envelopes`, per category."""
         dtype = self.within.dtype.char
         return [
             _choice_signs(tuple([(c.bit_count(), self._may_be(c)) for c in classes if c]), dtype)
@@ -360,9 +360,9 @@ class JointDistribution:
     """Joint probabilities of answers and envelopes; envelopes that are alike form groups."""
 
     refuters: tuple[int, ...]
-    """Per answer, the seat that refutes. Empty for the single answer that no seat can refute."""
+    """The seat that refutes, per answer; empty for the single answer that no seat can refute."""
     cards: tuple[int, ...]
-    """Per answer, the set with the card that is shown, or with several cards that have the same
+    """The set with the card that is shown, per answer, or with several cards that have the same
     consequences."""
     joint: Floats
     """Shape (answers, suspect groups, weapon groups, room groups): probability of the answer, with

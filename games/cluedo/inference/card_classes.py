@@ -203,7 +203,7 @@ class ClassAxis:
     size: int
     cards: int
     possible: bool
-    """Whether the envelope may hold one of the cards."""
+    """True if the envelope may hold one of the cards."""
 
 
 def subset_sums(values: Array, sizes: Sequence[int]) -> Array:

@@ -130,7 +130,7 @@ def neighbours(squares: int) -> int:
 
 
 AROUND = {origin: neighbours(1 << origin) & WALKABLE for origin in CORRIDOR}
-"""Per corridor square, the set of the corridor squares beside it."""
+"""The corridor squares beside each corridor square."""
 
 
 @dataclass(frozen=True, slots=True)

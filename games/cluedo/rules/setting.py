@@ -163,7 +163,7 @@ class CluedoSetting(Game, ABC):
 
     @cached_property
     def columns(self) -> tuple[tuple[int, ...], ...]:
-        """Per viewer, the number of each seat, counted from the viewer's own in turn order."""
+        """The number of each seat, per viewer, counted from the viewer's own in turn order."""
         seats = range(self.num_players)
         return tuple(tuple((seat - viewer) % len(seats) for seat in seats) for viewer in seats)
 

@@ -46,9 +46,6 @@ from games.cluedo.text.prompts import (
 Possible = NDArray[np.bool_]
 """Possible holders of each card: shape (cards, seats + 1), the envelope last."""
 
-SHEETS = 4
-"""Number of cached sheets of a notebook. A text compares the latest one with an earlier one."""
-
 WAYS: dict[PawnMovement, str] = {
     "walks": "goes to",
     "passage": "takes the passage to",
@@ -95,14 +92,14 @@ class Notebook(Facts):
 
     def __init__(self, game: CluedoSetting, player: int) -> None:
         super().__init__(game, player)
-        self._logic: CluedoKnowledge | None = None
+        self._logic: CluedoKnowledge | None = None  # Most notes are never asked for a sheet.
         self._num_read = 0
         self._sheets: dict[int, Possible] = {}
 
     def sheet(self, events: tuple[Event, ...], count: int) -> Possible:
         """Return which holders can have each card after the first `count` of `events`.
 
-        The latest sheets are cached. With ascending `count` each event is processed once.
+        With ascending `count` each event is processed once.
         """
         if count not in self._sheets:
             # Knowledge cannot go back, so an earlier sheet needs a new one from the first event.
@@ -112,9 +109,6 @@ class Notebook(Facts):
                 self._logic.update(event)
             self._num_read = count
             self._sheets[count] = self._logic.possible()
-            # A dict keeps the order of insertion, so the oldest sheet goes first.
-            while len(self._sheets) > SHEETS:
-                del self._sheets[next(iter(self._sheets))]
         return self._sheets[count]
 
 

@@ -44,8 +44,7 @@ from arena.plugins.loader import make_game
 from backends.embedded import SamplerBackend, find_checkpoint
 from backends.embedded.sampler import Sampler
 from trainers.algorithms.learner import Learner
-from trainers.config.config import TrainConfig
-from trainers.config.update import UpdateOptions
+from trainers.config.config import TrainConfig, UpdateOptions
 from trainers.credit import credit_games
 from trainers.rewards import RewardBreakdown, Rewards, SeatEpisode
 from trainers.rollouts.rollouts import NEWEST, GroupSetup, Rollouts, RolloutSetting, training_chat

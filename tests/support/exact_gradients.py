@@ -25,8 +25,7 @@ from trainers.algorithms.loss import (
     normalise,
     policy_loss,
 )
-from trainers.config.config import LossName
-from trainers.config.update import UpdateOptions
+from trainers.config.config import LossName, UpdateOptions
 from trainers.credit import group_advantages
 
 ITERATIONS = 100

@@ -32,7 +32,6 @@ from arena.llm.backend import Message, Request, Token
 from arena.llm.config import as_flag
 from arena.llm.settings import Settings
 from trainers.config.config import TrainConfig, settings_in
-from trainers.config.update import UpdateOptions
 from trainers.hosts.art.art_host import UNSUPPORTED
 from trainers.hosts.art.convert import update_to_art
 from trainers.hosts.art.local import LocalHost, delete_later_checkpoints, internal_config
@@ -94,7 +93,7 @@ def test_every_wish_is_passed_or_refused(
         assert said.startswith(f"{host} does not support: ") and "\n" not in said
         return
     check_supported(config, host, unsupported)
-    arguments = update_to_art(UpdateOptions.of(config), host)
+    arguments = update_to_art(config.update, host)
     assert arguments.keys() <= keywords_of(host)
     for field in wishes:
         value = getattr(config, field)

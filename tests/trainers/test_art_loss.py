@@ -27,7 +27,7 @@ from backends.embedded.architecture import read_model_config
 from backends.embedded.tokenizer import ChatTokenizer
 from trainers.algorithms.batching import minibatches
 from trainers.algorithms.loss import ReferenceLogprobs, policy_loss
-from trainers.config.update import UpdateOptions
+from trainers.config.config import UpdateOptions
 from trainers.hosts.art.classes import Choice, History, TrajectoryGroup
 from trainers.hosts.art.classes import Trajectory as ArtTrajectory
 from trainers.hosts.art.convert import choice_of, from_art, to_art

@@ -25,7 +25,7 @@ from trainers.atropos.training.batch import (  # noqa: E402
     training_batch,
 )
 from trainers.atropos.wire import ScoredData  # noqa: E402
-from trainers.config.update import UpdateOptions  # noqa: E402
+from trainers.config.config import UpdateOptions  # noqa: E402
 from trainers.trajectory import TokenSequence  # noqa: E402
 
 LIMITS = ModelLimits(vocabulary=100, context=64)

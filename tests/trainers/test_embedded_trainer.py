@@ -26,7 +26,7 @@ from trainers.algorithms.checkpoint_files import merge_checkpoint
 from trainers.algorithms.learner import OPTIMIZER, Learner
 from trainers.algorithms.lora import Lora
 from trainers.algorithms.network import score_tokens
-from trainers.config.update import UpdateOptions
+from trainers.config.config import UpdateOptions
 from trainers.hosts.embedded_trainer import EmbeddedTrainer
 from trainers.trajectory import (
     AnswerTokens,

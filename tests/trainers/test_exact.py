@@ -19,7 +19,7 @@ from arena.plugins.loader import make_game
 from backends.embedded.sampler import Sampler
 from trainers.algorithms.batching import minibatches
 from trainers.algorithms.learner import Learner
-from trainers.config.update import UpdateOptions
+from trainers.config.config import UpdateOptions
 from trainers.trajectory import TokenSequence
 
 

@@ -36,7 +36,7 @@ import torch, torch._dynamo
 from trainers.algorithms.lora import Lora
 from trainers.trajectory import TokenSequence
 from trainers.hosts.embedded_trainer import EmbeddedTrainer
-from trainers.config.update import UpdateOptions
+from trainers.config.config import UpdateOptions
 
 def step(folder, rank, checkpointing):
     rng = random.Random(0)

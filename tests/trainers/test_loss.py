@@ -14,7 +14,7 @@ from trainers.algorithms.loss import (
     normalise,
     policy_loss,
 )
-from trainers.config.update import UpdateOptions
+from trainers.config.config import UpdateOptions
 from trainers.trajectory import TokenSequence
 
 OLD = torch.tensor([-1.0, -0.5, -2.0])

@@ -31,7 +31,7 @@ from backends.embedded.layers import merge_lora
 from backends.embedded.tokenizer import ChatTokenizer
 from backends.scripted import ScriptedBackend
 from trainers.algorithms.learner import OPTIMIZER, Learner
-from trainers.config.update import UpdateOptions
+from trainers.config.config import UpdateOptions
 from trainers.pretrain.corpus import Demonstration, Mixture, demonstrations
 from trainers.pretrain.imitation import (
     DemonstrationEncoder,

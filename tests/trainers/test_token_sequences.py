@@ -20,7 +20,7 @@ from backends.embedded.architecture import read_model_config
 from backends.embedded.tokenizer import ChatTokenizer
 from trainers.algorithms.batching import minibatches
 from trainers.algorithms.learner import Learner
-from trainers.config.update import UpdateOptions
+from trainers.config.config import UpdateOptions
 from trainers.trajectory import (
     TokenSequence,
     Trajectory,

@@ -11,7 +11,7 @@ from tiny_model import TINY_FAMILIES, build_tiny_model
 
 from trainers.algorithms.batching import MicroBatch, _prefix_pieces, minibatches
 from trainers.algorithms.learner import Learner
-from trainers.config.update import UpdateOptions
+from trainers.config.config import UpdateOptions
 from trainers.trajectory import AnswerTokens, SampledToken, TokenSequence, split_answers
 
 pytestmark = pytest.mark.usefixtures("one_thread")

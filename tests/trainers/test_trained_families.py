@@ -25,7 +25,7 @@ from trainers.algorithms.checkpoint_files import merge_checkpoint
 from trainers.algorithms.learner import Learner
 from trainers.algorithms.lora import Lora
 from trainers.algorithms.network import PackedSequences, SequenceSpan, score_tokens
-from trainers.config.update import UpdateOptions
+from trainers.config.config import UpdateOptions
 from trainers.trajectory import TokenSequence
 
 pytestmark = pytest.mark.usefixtures("one_thread")

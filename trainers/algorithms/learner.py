@@ -34,7 +34,7 @@ from trainers.algorithms.checkpoint_files import (
 from trainers.algorithms.lora import Lora, read_adapter, write_adapter
 from trainers.algorithms.loss import LossSums, ReferenceLogprobs, policy_loss, sum_answers
 from trainers.algorithms.network import PackedSequences, TokenScores, score_tokens
-from trainers.config.update import UpdateOptions
+from trainers.config.config import UpdateOptions
 from trainers.trajectory import TokenSequence
 
 OPTIMIZER = "optimizer.state"

@@ -24,7 +24,7 @@ from dataclasses import dataclass, fields, replace
 import torch
 from torch import Tensor
 
-from trainers.config.update import UpdateOptions
+from trainers.config.config import UpdateOptions
 
 
 @dataclass(frozen=True, slots=True)

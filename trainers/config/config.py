@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import dataclass
 from typing import Literal
 
 from pydantic import Field, JsonValue
@@ -39,6 +40,45 @@ equilibrium than 50 (one seed)."""
 RUN, HOST, GAMES, REWARD, UPDATE, EVAL, LOG = (
     "Run", "Weights", "Games", "Reward", "Update", "Evaluation", "Logs",
 )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpdateOptions:
+    """Settings of an update, under ART's names where it has one; see `TrainConfig`."""
+
+    learning_rate: float = 3e-4
+    loss_fn: LossName = "cispo"
+    epsilon: float | None = None
+    epsilon_high: float | None = None
+    """Clip range above; this and `epsilon`: None means ART's default."""
+    kl_penalty_coef: float = 0.0
+    kl_penalty_reference_step: int = 0
+    """Step whose weights are the reference of the KL penalty."""
+    sampler_kl_coef: float = 0.0
+    """Coefficient of a loss term that pulls towards the policy that sampled; not in ART."""
+    entropy_coef: float = 0.0
+    art_scale: bool = False
+    """Weigh games equally and scale the advantages of the call, as ART does."""
+    minibatches: int = 2
+    tokens_per_batch: int = 4_096
+    gradient_checkpointing: bool = False
+    precision: Precision = "float32"
+    threads: int = 2
+    seed: str = "0"
+    """Seed of the order of sequences; the trainer sets it for each step."""
+
+    @property
+    def clip_below(self) -> float:
+        """Return e of the lower clip bound 1 - e."""
+        # 0.2 is PPO's customary value. With 1.0 the lower bound is 0: CISPO clips from above only.
+        default = 0.2 if self.loss_fn == "ppo" else 1.0
+        return default if self.epsilon is None else self.epsilon
+
+    @property
+    def clip_above(self) -> float:
+        """Return e' of the upper clip bound 1 + e'."""
+        default = self.clip_below if self.loss_fn == "ppo" else 4.0
+        return default if self.epsilon_high is None else self.epsilon_high
 
 
 class TrainConfig(BudgetLimits):
@@ -196,6 +236,22 @@ class TrainConfig(BudgetLimits):
     def limits(self) -> RunLimits:
         """Budget of the models among the opponents, with the default limit of fallback moves."""
         return RunLimits(max_cost=self.max_cost, token_limit=self.token_limit)
+
+    @property
+    def update(self) -> UpdateOptions:
+        """Settings of each update of the weights."""
+        return UpdateOptions(
+            learning_rate=self.learning_rate,
+            loss_fn=self.loss,
+            epsilon=self.clip_eps,
+            kl_penalty_coef=self.kl_coef,
+            entropy_coef=self.entropy_coef,
+            minibatches=self.minibatches,
+            tokens_per_batch=self.tokens_per_batch,
+            gradient_checkpointing=self.gradient_checkpointing,
+            precision=self.precision,
+            threads=self.threads,
+        )
 
     @property
     def experiment(self) -> str:

@@ -11,8 +11,7 @@ from arena.core.errors import ArenaError
 from arena.llm.backend import Backend
 from arena.plugins.catalog import require
 from backends.embedded import find_checkpoint
-from trainers.config.config import LORA_ALPHA, MADE_BASES, OWNED_SERVERS
-from trainers.config.update import UpdateOptions
+from trainers.config.config import LORA_ALPHA, MADE_BASES, OWNED_SERVERS, UpdateOptions
 from trainers.hosts.host import HostRequest
 from trainers.hosts.selection import Footprint, base_checkpoint, check_device, check_fits, footprint
 from trainers.runs.records import RunFiles
@@ -94,7 +93,7 @@ class EmbeddedHost:
         return self._trainer.step
 
     async def train(self, groups: Sequence[TrajectoryGroup], kl_reference: int) -> dict[str, float]:
-        options = UpdateOptions.of(self._request.config)
+        options = self._request.config.update
         options = replace(options, kl_penalty_reference_step=kl_reference)
         async with self.bridge.updating():
             metrics = await self.trainer.train(groups, options)

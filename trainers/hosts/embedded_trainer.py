@@ -19,7 +19,7 @@ from arena.core.errors import ArenaError, UsageError
 from backends.embedded.sampler import Sampler, SamplingPrecision
 from trainers.algorithms.learner import OPTIMIZER, Learner, sampling_distances
 from trainers.algorithms.lora import Lora
-from trainers.config.update import UpdateOptions
+from trainers.config.config import UpdateOptions
 from trainers.trajectory import TokenSequence, TrajectoryGroup, token_sequences
 
 ReadSequences = Callable[[], Sequence[TokenSequence]]

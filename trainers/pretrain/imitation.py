@@ -27,7 +27,7 @@ from trainers.algorithms.batching import MicroBatch, minibatches
 from trainers.algorithms.checkpoint_files import merge_checkpoint
 from trainers.algorithms.learner import OPTIMIZER, Learner
 from trainers.algorithms.lora import Lora
-from trainers.config.update import UpdateOptions
+from trainers.config.config import UpdateOptions
 from trainers.hosts.selection import check_device
 from trainers.pretrain.corpus import Demonstration, Mixture, play_games
 from trainers.pretrain.recipe import (

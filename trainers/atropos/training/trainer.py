@@ -32,7 +32,6 @@ from trainers.atropos.training.inbox import BatchInbox
 from trainers.atropos.training.options import TrajectoryOptions, check_settings
 from trainers.atropos.wire import MASKED, ScoredData
 from trainers.config.config import TrainConfig
-from trainers.config.update import UpdateOptions
 from trainers.hosts.embedded import EmbeddedHost
 from trainers.hosts.host import HostRequest
 from trainers.loop.metrics import RolloutCounts, RolloutResult, Timer, step_record
@@ -102,7 +101,7 @@ class Batches:
         self.inbox = BatchInbox(log.files.folder)
         self._client = client
         # The loss is that of `batch`.
-        self.update = replace(UpdateOptions.of(config), sampler_kl_coef=options.kl_coef)
+        self.update = replace(config.update, sampler_kl_coef=options.kl_coef)
 
     async def prepare(self, stack: AsyncExitStack) -> None:
         stack.push_async_callback(self._client.close)

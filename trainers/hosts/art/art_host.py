@@ -14,7 +14,6 @@ from arena.core.errors import ArenaError, BackendError
 from arena.plugins.catalog import require
 from backends.openai_http import HTTPBackend
 from backends.provider_errors import safe_excerpt
-from trainers.config.update import UpdateOptions
 from trainers.hosts.host import EMBEDDED_ONLY, HostRequest
 from trainers.hosts.policy import HostedPolicy, ServedWeights, inference_server
 from trainers.loop.metrics import finite_metrics
@@ -83,7 +82,7 @@ class ArtHost(ABC):
         from trainers.hosts.art.convert import to_art, update_to_art
 
         theirs = [to_art(group) for group in groups]
-        update = UpdateOptions.of(self._request.config)
+        update = self._request.config.update
         update = replace(update, kl_penalty_reference_step=kl_reference)
         result = await self._train(theirs, update_to_art(update, self.name))
         return finite_metrics(result.metrics)

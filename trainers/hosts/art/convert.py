@@ -14,7 +14,7 @@ from pydantic import JsonValue
 
 from arena.core.errors import ArenaError
 from arena.llm.backend import Message, Role
-from trainers.config.update import UpdateOptions
+from trainers.config.config import UpdateOptions
 from trainers.hosts.art.classes import Choice, History
 from trainers.hosts.art.classes import Trajectory as ArtTrajectory
 from trainers.hosts.art.classes import TrajectoryGroup as ArtGroup

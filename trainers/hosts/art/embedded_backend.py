@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 
 from arena.core.errors import ArenaError, UsageError
 from trainers.algorithms.lora import Lora
-from trainers.config.update import UpdateOptions
+from trainers.config.config import UpdateOptions
 from trainers.credit import credit_games
 from trainers.hosts.art.classes import Backend, TrainableModel, TrainResult, TrajectoryGroup
 from trainers.hosts.art.convert import from_art

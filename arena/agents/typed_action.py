@@ -57,7 +57,7 @@ def parse(answer: str, observation: Observation) -> Action:
     except ActionError:
         # The words of an action in another order, as models may write it too.
         book = phrasebook(observation.game)
-        meant = [a for a in book.meant(answer.casefold()) if a in observation.legal_actions]
+        meant = [a for a in book.meant(answer) if a in observation.legal_actions]
         if len(meant) == 1 and not observation.game.is_irrevocable(meant[0]):
             return meant[0]
         raise

@@ -324,8 +324,13 @@ class GameText:
 
         The reader replaces each key by its value, which is a part of some `str(action)`. Case and
         punctuation are ignored, and longer keys are replaced first. A single word that means a
-        whole action (`{"done": "end turn"}`) counts only if it is the whole answer.
+        whole action (`{"done": "end turn"}`) counts only if it is the whole answer. A word with an
+        empty value is skipped.
         """
+        return {}
+
+    def labels(self, observation: Observation) -> Mapping[str, Action]:
+        """Return further texts of the legal actions, as the prompt shows them; by default none."""
         return {}
 
     def examples(self) -> Sequence[PromptExample]:

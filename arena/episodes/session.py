@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 
 from pydantic import JsonValue
 
-from arena.agents.reply.reader import read_action
+from arena.agents.reply.reader import read_reply
+from arena.agents.reply.reading import correction
 from arena.core.action import Action
-from arena.core.errors import ArenaError, UsageError
+from arena.core.errors import ArenaError, InvalidAction, UsageError
 from arena.core.event import Decision, Ply
 from arena.core.observation import Observation
 from arena.core.outcome import Outcome
@@ -154,7 +155,10 @@ class GameSession:
         try:
             if isinstance(answer, str):
                 kept["reply"] = answer
-                answer = read_action(answer, observation)
+                reading = read_reply(answer, observation)
+                if reading.action is None:
+                    raise InvalidAction(correction(reading, observation))
+                answer = reading.action
             answer = observation.legal_actions.check(answer)
         except ArenaError:
             external.refused += 1

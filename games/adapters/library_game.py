@@ -6,6 +6,7 @@ import math
 import pkgutil
 import random
 from abc import abstractmethod
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -175,6 +176,18 @@ class LibraryText(GameText):
         if observation.legal_actions:
             lines.append("Your actions: " + " | ".join(self._choices(observation, latest)))
         return "\n".join(line for line in lines if line)
+
+    def labels(self, observation: Observation) -> Mapping[str, Action]:
+        """Return the legal moves by the library's notation, as far as it tells them apart."""
+        latest, legal = (
+            self.game.latest(observation.events, observation.player),
+            observation.legal_actions,
+        )
+        labels = latest.labels if latest and len(latest.labels) == len(legal) else ()
+        counts = Counter(labels)
+        return {
+            label: move for label, move in zip(labels, legal, strict=False) if counts[label] == 1
+        }
 
     def _choices(self, observation: Observation, latest: LibraryObserved | None) -> list[str]:
         texts = list(observation.legal_actions.notations())

@@ -75,7 +75,7 @@ def test_replies_mean_what_their_authors_marked(name: str) -> None:
     print(f"{name}: {len(rows)} replies, {counts['right'] / len(rows):.1%} as meant, {counts}")
     assert not [name for name, verdict in verdicts.items() if verdict == "wrong and irrevocable"]
     assert not [name for name, verdict in verdicts.items() if verdict == "wrong"]
-    assert counts["right"] >= 0.97 * len(rows)
+    assert counts["right"] >= 0.94 * len(rows)
 
 
 def test_the_corpus_offers_enough_chances_to_err() -> None:

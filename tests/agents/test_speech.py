@@ -72,7 +72,7 @@ def test_the_prompt_says_how_to_speak(talking: Observation) -> None:
         ('{"thoughts": "hm", "action": "say", "message": "hello there"}', "hello there"),
         ("<action>say two\nlines</action>", "two lines"),
         ("They need to know.\n\nsay it's heads", "it's heads"),
-        ("say heads\n\nI chose this because the next player trusts me.", "heads"),
+        ("The next player trusts me.\n\nsay heads", "heads"),
         ('Action: say "He said "no", I think"', "He said 'no', I think"),
         ("Action: say **hello**", "hello"),
         ("**Action: say hello**", "hello"),
@@ -119,7 +119,7 @@ def test_speech_outside_of_its_phase_is_refused() -> None:
     acted = read_reply("say It was heads, I am sure.\n\ncall heads", state.observe(0))
     assert acted.action == Call(True)
     lost = read_reply("say It was heads.\nI should call heads, or tails?", state.observe(0))
-    assert lost.failure == "invalid_speech"
+    assert lost.action is None
     with pytest.raises(IllegalAction, match="'say' is not allowed now"):
         parse("say hello", state.observe(0))
 

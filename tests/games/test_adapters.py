@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from adapter_survey import NO_TEXT, survey_apart
+from random_games import walk
 
 from arena import CHANCE, make_game
 from arena.agents.reply.reader import read_reply
@@ -128,14 +129,11 @@ def test_open_spiel_gives_the_same_returns_and_legal_moves(name: str) -> None:
         assert state.returns() == tuple(other.returns())
 
 
-@pytest.mark.xfail(strict=True, reason="issue of games and agents: labels of moves are not read")
 @pytest.mark.parametrize("name", ["hearts", "backgammon", "chess"])
 def test_the_notation_of_the_library_is_read(name: str) -> None:
     """`move 4 (3C) | move 40 (QC)` is shown, so `QC` is an answer, and `move 4 (QC)` is none."""
-    state, rng = make_game(f"open_spiel/{name}").initial_state(), random.Random(1)
-    while state.to_act == (CHANCE,):
-        state.apply(CHANCE, state.sample_chance(rng))
-    seen = state.observe(state.to_act[0])
+    states = walk(make_game(f"open_spiel/{name}"), 1)
+    seen = next(state.observe(state.to_act[0]) for state in states)
     labels = re.findall(r"move \d+ \(([^()]+)\)", seen.text().splitlines()[-1])
     assert len(labels) == len(seen.legal_actions)
     for action, label in zip(seen.legal_actions, labels, strict=True):

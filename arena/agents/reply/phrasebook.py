@@ -2,9 +2,9 @@
 
 The text of an action is taken apart into its head, the first word, and its arguments, which commas
 part: "suggest Miss Scarlett, Rope, Hall" is "suggest" with three arguments, "mark 1 2" is "mark"
-with one. A text names an action where the head is followed by all its arguments. Little joining
-words do not count, and up to `GAP` others may stand between. Arguments may come in any order,
-unless the order tells two actions apart.
+with one. A text names an action where the head is followed by all its arguments, and by no other
+argument or number. Little joining words do not count; any other word ends the action. Arguments may
+come in any order, unless the order tells two actions apart.
 
 A phrasebook is made once per game. Reading a text with it takes time linear in its length.
 """
@@ -13,36 +13,38 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from difflib import get_close_matches
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
 from arena.core.action import WORD, Action
 from arena.core.observation import ObservedGame
 
-BRIEF, BRIEF_LENGTH = 16, 400
-"""So many words, and characters, has a text at most that may answer without a whole action."""
-
-FILLERS = frozenset(
-    # Joining words, what apostrophes leave over, and the labels of an answer.
-    [
-        *("a", "an", "the", "of", "i", "my", "me", "with", "in", "on", "at", "to", "by", "and"),
-        *("then", "using", "it", "is", "was", "that", "this", "will", "would"),
-        *("ll", "d", "s", "m"),
-        *("action", "answer", "final", "choice", "decision", "move", "play", "card"),
-        *("tool", "call", "function", "json", "arguments"),
-    ]
-)
-"""Words that do not count, unless an action of the game has them."""
+BRIEF, BRIEF_LENGTH = 24, 400
+"""Words and characters of the longest text that may be an answer as a whole."""
 
 Key = tuple[str, ...]
 """The words of a phrase."""
 
 
 def words_in(text: str) -> list[str]:
+    """Return the words of a text, casefolded."""
     found: list[str] = WORD.findall(text.casefold())
     return found
+
+
+FILLERS = frozenset(
+    # Joining words, what apostrophes leave over, and the labels of an answer.
+    words_in(
+        "a an the of i my me with in on at to for by and then using it is was that this will did "
+        "so therefore thus hence let us now here instead ll s m action answer final choice "
+        "decision move play card tool call function json arguments"
+    )
+)
+"""Words that do not count, unless an action of the game has them."""
+
+_PART_END = re.compile(r"[.!?;:](?:\s|$)|[\n(—–→]| - |\binstead of\b")
+"""What ends an action that is complete: the numbers and names behind belong to other words."""
 
 
 class Word(NamedTuple):
@@ -66,34 +68,34 @@ class Phrases:
         self._lengths = {word: sorted(found, reverse=True) for word, found in lengths.items()}
 
     def replace(self, words: Sequence[Word]) -> list[Word]:
-        """The words with each phrase replaced by its meaning, and numbered anew."""
+        """Return the words with each phrase replaced by its meaning, and numbered again."""
         found: list[Word] = []
         # `shift` is the difference between new and old numbers, so gaps between phrases keep their
         # width.
-        shift = at = 0
-        while at < len(words):
-            length = self._length_at(words, at)
-            here = words[at : at + max(length, 1)]
-            key = tuple([word.text for word in here])
-            meaning = self._meanings[key] if length else key
+        shift = 0
+        for here, meaning in self._groups(words):
             # Each new word covers the positions of the whole phrase, so that an excerpt quotes all
             # of it.
-            for number, text in enumerate(meaning, here[0].first + shift):
+            for number, text in enumerate(meaning or (here[0].text,), here[0].first + shift):
                 found.append(Word(text, number, number, here[0].start, here[-1].end))
-            shift += len(meaning) - len(here)
-            at += len(here)
+            shift += len(meaning) - len(here) if meaning else 0
         return found
 
     def find(self, words: Sequence[Word]) -> Iterator[Word]:
-        """The phrases among the words, each as one."""
+        """Yield the phrases among the words, each as one, and the numbers outside of them."""
+        for here, meaning in self._groups(words):
+            if meaning or is_number(here[0].text):
+                text = " ".join([word.text for word in here])
+                yield Word(text, here[0].first, here[-1].last, here[0].start, here[-1].end)
+
+    def _groups(self, words: Sequence[Word]) -> Iterator[tuple[Sequence[Word], Key]]:
+        """Yield each longest phrase with its meaning, and the other words one by one."""
         at = 0
         while at < len(words):
             length = self._length_at(words, at)
-            if length:
-                here = words[at : at + length]
-                text = " ".join([word.text for word in here])
-                yield Word(text, here[0].first, here[-1].last, here[0].start, here[-1].end)
-            at += max(length, 1)
+            here = words[at : at + max(length, 1)]
+            yield here, self._meanings[tuple([word.text for word in here])] if length else ()
+            at += len(here)
 
     def _length_at(self, words: Sequence[Word], at: int) -> int:
         """Return the words of the longest phrase that starts here; 0 for none."""
@@ -115,7 +117,21 @@ class Parts:
     args: Key
 
     def sorted(self) -> Parts:
+        """Return the parts with their arguments in one order."""
         return Parts(self.head, tuple(sorted(self.args)))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Mention:
+    """Part of a text that names an action, or a head with some arguments (`actions` is empty).
+
+    There are several actions only if their texts have the same words.
+    """
+
+    parts: Parts
+    actions: tuple[Action, ...]
+    start: int
+    end: int
 
 
 class Phrasebook:
@@ -128,36 +144,27 @@ class Phrasebook:
         used = {word for text in self.by_text for word in words_in(text)}
         self.fields = frozenset(field for action in game.actions for field in field_names(action))
         # A filler that occurs in an action ("play", "card") counts in this game.
-        self.fillers = (FILLERS | self.fields) - used
+        synonyms = game.text.synonyms()
+        idle = {word for word, own in synonyms.items() if not own}
+        self.fillers = (FILLERS | self.fields | idle) - used
         self._index_parts()
-        self._index_phrases(game.text.synonyms(), used)
+        self._index_phrases(synonyms, used)
         self._index_fields()
 
     def _index_parts(self) -> None:
         self._in_order: dict[Parts, tuple[Action, ...]] = {}
-        # By head: all arguments of its actions, and how many of them an action has.
         self.args: dict[str, set[str]] = {}
-        self.arities: dict[str, set[int]] = {}
-        # Heads of actions that have one argument twice.
-        self.repeating: set[str] = set()
+        """By head: all arguments of its actions."""
         # Actions with the same arguments in any order share one entry.
         by_set: dict[Parts, set[Parts]] = {}
         # Indexes, because a game may have thousands of actions and a reply many lines.
         self._with_arg: dict[str, list[Action]] = {}
-        self._beginning_with: dict[Key, list[Action]] = {}
         for action, parts in self.parts.items():
             for arg in dict.fromkeys(parts.args):
                 self._with_arg.setdefault(arg, []).append(action)
-            words = tuple(words_in(str(action)))
-            for length in range(1, len(words) + 1):
-                self._beginning_with.setdefault(words[:length], []).append(action)
             self._in_order[parts] = (*self._in_order.get(parts, ()), action)
             self.args.setdefault(parts.head, set()).update(parts.args)
-            self.arities.setdefault(parts.head, set()).add(len(parts.args))
             by_set.setdefault(parts.sorted(), set()).add(parts)
-            # For example "bid 3 3": without this, a repeated argument in a reply is one mention.
-            if len(set(parts.args)) < len(parts.args):
-                self.repeating.add(parts.head)
         # Where the order tells actions apart, it matters.
         self._any_order = {key: found.pop() for key, found in by_set.items() if len(found) == 1}
 
@@ -172,97 +179,78 @@ class Phrasebook:
         # One word for a whole action ("done") would fire too often in reasoning, so it counts only
         # in a brief text.
         bare = {phrase for phrase, own in pairs.items() if len(phrase) == 1 and own in whole}
-        self.atoms = Phrases({atom: atom for atom in atoms})
+        self._atoms = Phrases({atom: atom for atom in atoms})
         self._brief_synonyms = Phrases(own_phrases | pairs)
         in_prose = {phrase: own for phrase, own in pairs.items() if phrase not in bare}
         self._synonyms = Phrases(own_phrases | in_prose)
         self._vocabulary = frozenset(used.union(*pairs))
-        self._long_words = sorted(word for word in used if len(word) >= 5)
-        # "White" alone means "Mrs White", but "Chef White" is another person.
-        self._last_names = {
-            p[0] for p, own in pairs.items() if len(p) == 1 and p[0] == own[-1] != own[0]
-        }
+        self._known = self._vocabulary | self.fillers
 
     def _index_fields(self) -> None:
         self._by_fields: dict[tuple[str, frozenset[tuple[str, str]]], Action] = {}
-        self._fields_of: dict[str, frozenset[str]] = {}
         for action, parts in self.parts.items():
-            names = field_names(action)
-            values = frozenset((name, self.plain(str(getattr(action, name)))) for name in names)
+            values = {name: str(getattr(action, name)) for name in field_names(action)}
             # JSON may name the verb ("suggest") or the class ("Suggest", "EndTurn").
             for kind in (parts.head, type(action).__name__.casefold()):
-                self._by_fields.setdefault((kind, values), action)
-                self._fields_of[kind] = self._fields_of.get(kind, frozenset()).union(names)
+                self._by_fields.setdefault((kind, self._plain_values(values)), action)
 
     def _key(self, phrase: str) -> Key:
         return tuple(word for word in words_in(phrase) if word not in self.fillers)
 
-    def words(self, text: str, brief: bool = False, written: str = "") -> list[Word]:
-        """The words of a casefolded text that mean something here, as the game says them.
+    def _words(self, text: str, brief: bool = False) -> list[Word]:
+        """Return the words of a casefolded text that mean something here, as the game has them.
 
         In a brief text one word may stand for a whole action, e.g. "done" for "end turn".
-        `written` is the text before it was casefolded, if its capitals are to be respected.
         """
         place, found = 0, list[Word]()
-        fillers, vocabulary = self.fillers, self._vocabulary
-        known = fillers | vocabulary
         for match in WORD.finditer(text):
             word = match[0]
-            # A filler takes no place: it does not count for `GAP` and does not break a phrase.
-            if word in fillers:
+            # A filler takes no place, so that it does not break a phrase. An unknown word takes
+            # one, although it is not kept.
+            if word in self.fillers:
                 continue
-            is_other = word in self._last_names and is_other_name(written, match.start(), known)
-            if word in vocabulary and not is_other:
+            if word in self._vocabulary or is_number(word):
                 found.append(Word(word, place, place, match.start(), match.end()))
-            # An unknown word takes a place, although it is not kept: it counts for `GAP` and breaks
-            # a phrase.
             place += 1
         return (self._brief_synonyms if brief else self._synonyms).replace(found)
 
-    def plain(self, text: str) -> str:
-        """`text` reduced to the words of the game."""
-        return " ".join(word.text for word in self.words(text.casefold(), brief=True))
+    def _plain(self, text: str) -> str:
+        """Return a text as the game has it; a text with unknown words stays."""
+        if not self._known.issuperset(words_in(text)):
+            return text.casefold()
+        return " ".join(word.text for word in self._words(text.casefold(), brief=True))
 
-    def spell(self, text: str) -> str:
-        """Return a short text with misspelt words corrected: "Proffesor Plum"."""
-        if len(text) > BRIEF_LENGTH:
-            return text
-        return WORD.sub(lambda match: self._corrections(match[0]), text)
+    def is_idle(self, text: str) -> bool:
+        """Return whether a casefolded text has no words but those that do not count."""
+        return self.fillers.issuperset(words_in(text))
 
-    def _corrections(self, word: str) -> str:
-        folded = word.casefold()
-        if len(folded) < 5 or folded in self._vocabulary or folded in self.fillers:
-            return word
-        # Close enough for one or two letters. Forms of a head are not misspelt: "suggested".
-        close = get_close_matches(folded, self._long_words, 1, 0.82)
-        return close[0] if close and not folded.startswith(close[0][:-1]) else word
-
-    def is_inflected(self, text: str) -> bool:
-        """Return whether a casefolded text begins with a form of a head, "suggesting", "shows"."""
-        first = words_in(text)[:1]
-        return any(
-            word not in self.args and word.endswith(("s", "ing")) and word.startswith(head[:-1])
-            for word in first
-            for head in self.args
-            if len(head) > 2
-        )
+    def mentions(self, text: str) -> list[Mention]:
+        """Return the actions, and heads with some arguments, that a casefolded text names."""
+        words = [*self._atoms.find(self._words(text))]
+        found, at = list[Mention](), 0
+        while at < len(words):
+            head, last = words[at], words[at]
+            at += 1
+            is_doubled = at < len(words) and words[at].text == head.text
+            if head.text not in self.args or is_doubled:
+                continue
+            parts = Parts(head.text, ())
+            while at < len(words) and words[at].first == last.last + 1:
+                word = words[at]
+                if word.text not in self.args[head.text] and not is_number(word.text):
+                    break
+                if self.named(parts) and _PART_END.search(text, last.end, word.start):
+                    break
+                parts, last = Parts(head.text, (*parts.args, word.text)), word
+                at += 1
+            found.append(Mention(parts, self.named(parts), head.start, last.end))
+        return found
 
     def named(self, parts: Parts) -> tuple[Action, ...]:
-        """The actions that these parts name in full."""
+        """Return the actions that these parts name in full."""
         # The exact order has priority, for actions that differ only in their order.
         ordered = self._any_order.get(parts.sorted(), parts)
         return self._in_order.get(parts) or self._in_order.get(ordered, ())
-
-    def complete(self, head: str, args: Sequence[str], more_than: int) -> Parts | None:
-        """Return the actions that `head` and the last of `args` name in full."""
-        # The longest action first: "mark 1 2" before "mark 1". Of too many arguments the last ones
-        # count, because a correction follows what it corrects.
-        for arity in sorted(self.arities[head], reverse=True):
-            if more_than < arity <= len(args):
-                parts = Parts(head, tuple(args[len(args) - arity :]))
-                if self.named(parts):
-                    return parts
-        return None
 
     def fitting(self, parts: Parts, actions: Iterable[Action] | None = None) -> list[Action]:
         """Return the actions, of the whole game by default, with these parts; "" is any head."""
@@ -276,60 +264,45 @@ class Phrasebook:
             and wanted.issubset(self.parts[action].args)
         ]
 
-    def meant(self, text: str) -> list[Action]:
-        """The actions that a casefolded text can mean which holds nothing but their parts.
+    def meant(self, text: str) -> Sequence[Action]:
+        """Return the actions that a text can mean which holds nothing but their parts.
 
-        Either it is the beginning of each, or it names some arguments, with or without the head.
+        Some arguments are enough, with or without the head.
         """
-        if len(text.strip()) > BRIEF_LENGTH:
-            return []
-        written = [word for word in words_in(text) if word not in self.fillers]
-        known = self._vocabulary | self.fields
-        if not 0 < len(written) <= BRIEF or not known.issuperset(written):
-            return []
-        words = self.words(text, brief=True)
-        # By whole words: "show R" is no beginning of "show Rope".
-        begun = self._beginning_with.get(tuple(word.text for word in words))
-        return [*begun] if begun else self._of_parts(words)
-
-    def _of_parts(self, words: Sequence[Word]) -> list[Action]:
-        atoms = list(self.atoms.find(words))
-        # Each word must belong to an atom or be a field name. One other word means that the text
-        # says more than an action.
-        covered = {place for atom in atoms for place in range(atom.first, atom.last + 1)}
-        if any(word.first not in covered and word.text not in self.fields for word in words):
-            return []
+        text = text.casefold()
+        written = [] if len(text.strip()) > BRIEF_LENGTH else words_in(text)
+        if not 0 < len(written) <= BRIEF or not self._known.issuperset(written):
+            return ()
+        words = self._words(text, brief=True)
+        atoms = [*self._atoms.find(words)]
         heads = [atom.text for atom in atoms if atom.text in self.args]
+        # Each word must belong to an atom or be the name of a field. One other word means that the
+        # text says more than an action.
+        covered = {place for atom in atoms for place in range(atom.first, atom.last + 1)}
+        rest = {word.text for word in words if word.first not in covered}
+        if not atoms or len(heads) > 1 or not rest <= self.fields:
+            return ()
         args = tuple(atom.text for atom in atoms if atom.text not in self.args)
-        if len(heads) > 1 or not atoms:
-            return []
-        return self.fitting(Parts("".join(heads), args))
-
-    def has_longer(self, beginning: str) -> bool:
-        """Return whether a longer word of the game starts with this text."""
-        return any(w != beginning and w.startswith(beginning) for w in self._vocabulary)
+        parts = Parts("".join(heads), args)
+        return self.named(parts) or self.fitting(parts)
 
     def by_fields(self, kind: str, given: Mapping[str, str]) -> Action | None:
-        """The action of this head or class whose fields have these values."""
-        for name in (self.plain(kind), kind.casefold()):
-            known = self._fields_of.get(name, frozenset())
-            values = frozenset((f, self.plain(v)) for f, v in given.items() if f in known)
-            if (name, values) in self._by_fields:
-                return self._by_fields[name, values]
-        return None
+        """Return the action of this head or class whose fields have these values."""
+        values = self._plain_values(given)
+        heads = self._plain(kind), kind.casefold()
+        return next((a for head in heads if (a := self._by_fields.get((head, values)))), None)
+
+    def _plain_values(self, given: Mapping[str, str]) -> frozenset[tuple[str, str]]:
+        return frozenset((f, self._plain(value)) for f, value in given.items() if f in self.fields)
 
 
-def is_other_name(text: str, start: int, known: Collection[str]) -> bool:
-    """Return whether the word at `start` belongs to a name that the game does not have."""
-    before = re.search(r"([^\W_]+) $", text[max(0, start - 30) : start])
-    # A capital at the start of a sentence says nothing.
-    if before is None or before[1].casefold() in known or not before[1][0].isupper():
-        return False
-    return bool(re.search(r"[^\s.!?:>*_\"'(-][\s]+$", text[: start - len(before[0])][-3:]))
+def is_number(word: str) -> bool:
+    """Return whether a word begins like a number: "3", "-3", "3.5", "½"."""
+    return word.lstrip("-\u2212")[0].isnumeric()
 
 
 def split(text: str) -> Parts:
-    """The parts of an action's text."""
+    """Return the parts of an action's text."""
     # The first piece holds the head and the first argument: "suggest Miss Scarlett".
     first, *others = (words_in(part) for part in text.split(","))
     args = [" ".join(words) for words in (first[1:], *others) if words]
@@ -337,11 +310,11 @@ def split(text: str) -> Parts:
 
 
 def field_names(action: Action) -> list[str]:
-    """The names of an action's fields; none if it is no dataclass."""
+    """Return the names of an action's fields; none if it is no dataclass."""
     return list(getattr(action, "__dataclass_fields__", ()))
 
 
 @lru_cache(maxsize=32)
 def phrasebook(game: ObservedGame) -> Phrasebook:
-    """The phrasebook of this game; made when it is first asked for."""
+    """Return the phrasebook of this game; made when it is first asked for."""
     return Phrasebook(game)

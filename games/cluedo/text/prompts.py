@@ -178,9 +178,11 @@ VERBS: dict[str, tuple[str, ...]] = {
 }
 BOARD_VERBS: dict[str, tuple[str, ...]] = {
     "move": ("go", "walk", "enter", "moving", "going", "head"),
-    "roll": ("throw", "throw dice", "throw two dice", "rolling"),
+    "roll": ("roll dice", "throw", "throw dice", "throw two dice", "rolling"),
     "passage": ("secret passage", "passageway"),
 }
+IDLE_WORDS = ("murder", "crime", "committed", "committing")
+"""Words that change nothing in a suggestion: "the murder was committed by Mrs White"."""
 END_PHRASES = (
     *("end", "ends turn", "ending turn", "finish turn", "endturn", "end turn now"),
     *("pass", "pass turn", "skip", "skip turn", "done", "finished"),
@@ -194,6 +196,7 @@ def synonyms(game: CluedoSetting) -> dict[str, str]:
     for own, phrases in (VERBS | (BOARD_VERBS if game.has_board else {})).items():
         phrases_to_own.update(dict.fromkeys(phrases, own))
     phrases_to_own.update(dict.fromkeys(END_PHRASES, "end turn"))
+    phrases_to_own.update(dict.fromkeys(IDLE_WORDS, ""))
     return phrases_to_own
 
 

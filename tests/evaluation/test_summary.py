@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from arena.agents.chat import ChatOptions
@@ -29,6 +30,7 @@ from arena.evaluation.analysis import (
 from arena.evaluation.document.tables import document
 from arena.evaluation.records import DECISIONS, GameResult, Interval, Role, SeatResult, Slot
 from arena.evaluation.report import Report
+from arena.evaluation.runs import load_run, report_run
 from arena.evaluation.schedule import (
     ExperimentSetup,
     evaluation_schedule,
@@ -260,3 +262,20 @@ def test_numbers_that_are_not_finite_are_unknown() -> None:
     broken = Interval(value=math.nan, low=-math.inf, high=1e300, n=3)
     assert broken == Interval(n=3)
     assert Interval(value=0.5, low=0.1, high=0.9).complement().low == pytest.approx(0.1)
+
+
+RUNS = Path(__file__).parent / "data" / "runs"
+
+
+@pytest.mark.parametrize("folder", sorted(RUNS.iterdir()), ids=lambda folder: folder.name)
+def test_a_stored_run_has_the_same_report(folder: Path) -> None:
+    report = report_run(folder)
+    shown = document(report, 5).markdown(explain=True)
+    assert f"{shown}\n" == (folder / "report.md").read_text(encoding="utf-8")
+    games = load_run(folder)
+    assert {len(column) for column in games.values()} == {len(games["game"])}
+    if report.kind == "eval":
+        own = (games["role"] == "tested") & (games["player"] == report.players[0].player)
+        assert games["returns"][own].mean() == pytest.approx(report.players[0].mean_return.value)
+        for name, interval in report.players[0].measures.items():
+            assert np.isfinite(games[name][own]).any() and interval.value is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -229,7 +230,13 @@ def _fields(piece: object) -> dict[str, object]:
     """Return a piece of a table as JSON: its kind and its fields."""
     # By hand: `dataclasses.asdict` copies deeply, which takes ten times as long and hides that a
     # later move has changed the piece.
-    if not is_dataclass(piece):
-        raise TypeError(f"{type(piece).__name__} is not JSON")
-    values = {each.name: getattr(piece, each.name) for each in fields(piece)}
-    return {"kind": type(piece).__name__, **values}
+    kind: type = type(piece)
+    names = _field_names(kind)
+    return {"kind": kind.__name__, **{name: getattr(piece, name) for name in names}}
+
+
+@functools.cache
+def _field_names(kind: type) -> tuple[str, ...]:
+    if not is_dataclass(kind):
+        raise TypeError(f"{kind.__name__} is not JSON")
+    return tuple(each.name for each in fields(kind))

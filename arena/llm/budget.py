@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from arena.core.errors import BudgetSpent, UsageError
 from arena.llm.attempt import billed
 from arena.llm.backend import Call, Completion, Layer, Price
-from arena.llm.limits import CircuitBreaker, Signal
+from arena.llm.limits import CircuitBreaker
 from arena.llm.tokens import estimate_prompt, longest_replies
 
 CAUTION = 3
@@ -70,6 +70,22 @@ class CallCosts:
     def expected(self, highest: float) -> float:
         """Return the mean cost of an answer; before the first one the highest possible cost."""
         return min(highest, self.cost / self.answers) if self.answers else highest
+
+
+class Signal:
+    """Wakes all tasks that wait now; later ones wait for the next signal."""
+
+    def __init__(self) -> None:
+        self._event = asyncio.Event()
+
+    def send(self) -> None:
+        # A new event for later waiters: the old one stays set, so no task of the first group misses
+        # it.
+        self._event.set()
+        self._event = asyncio.Event()
+
+    async def wait(self) -> None:
+        await self._event.wait()
 
 
 @dataclass(eq=False, slots=True)

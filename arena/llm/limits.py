@@ -1,4 +1,4 @@
-"""Circuit breaker: one probe waits for a backend that is down, not every call."""
+"""Limits of the calls of one provider: slots, rates per minute, and a circuit breaker."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Literal
+from math import inf
 
 from aiolimiter import AsyncLimiter
 
@@ -27,10 +27,10 @@ ANSWERED = frozenset({"rate_limit", "bad_request", "context_length", "refused"})
 class CircuitBreaker:
     """Circuit breaker of one backend.
 
-    Closed: every try goes through. It opens after `breaker_failures` failures in a row with a cause
-    in `DOWN`, or after the first failed connection to a backend that has never answered.
-    Open: all calls wait, except for one probe at a time, with back-off. A success closes it, and so
-    does any refusal by a running backend.
+    Closed: every attempt goes through. It opens after `breaker_failures` failures in a row with a
+    cause in `DOWN`, or after the first failed connection to a backend that has never answered.
+    Open: all calls wait for the lock `probing`, whose owner is the probe, with back-off. A success
+    closes it, and so does any refusal by a running backend.
     Stopped: `patience` seconds have passed without either; every call raises StopPlaying.
 
     `notify` gets one line when it opens and one when it closes.
@@ -40,63 +40,50 @@ class CircuitBreaker:
         self._name = name
         self._limits = limits
         self._notify = notify
-        self._state: Literal["closed", "open", "stopped"] = "closed"
-        self._failures = 0
-        self._has_answered = False
-        self._last_error: BackendError | None = None
-        self._opened = 0.0
-        self._probes = 0
-        self._probing = False
+        self.probing = asyncio.Lock()
+        self._opened: float | None = None  # Monotonic time: the system clock may be changed.
         self._verdict = ""
-        self._changed = Signal()
-        self._patience: asyncio.TimerHandle | None = None
+        self._stopped, self._ended = asyncio.Event(), asyncio.Event()
+        self._has_answered = False
+        self._failures = self._probes = 0
+        self._last_error: BackendError | None = None
 
     @property
     def is_closed(self) -> bool:
-        return self._state == "closed"
+        return self._opened is None and not self._verdict
 
     def raise_if_stopped(self) -> None:
-        if self._state == "stopped":
+        if self._verdict:
             raise StopPlaying(self._verdict)
 
-    async def admit(self) -> bool:
-        """Wait until a try may be made; return True for the probe, which `end_probe` must end.
+    async def may_probe(self) -> bool:
+        """Back off before a probe, for the owner of `probing`; False if the outage is over by then.
 
         Raises StopPlaying.
         """
-        while self._state != "closed":
-            self.raise_if_stopped()
-            # Another call is the probe; its result will wake this one.
-            if self._probing:
-                await self._changed.wait()
-            elif await self._probe_is_due():
-                return True
-        return False
+        if self._opened is not None:
+            await _within(min(self._seconds_to_probe(), self._time_left()), self._ended)
+            if not self._time_left():
+                text = f"no answer for {self._limits.patience:g} s (last: {self._last_error})"
+                self.stop(f"{self._name}: {text}")
+        self.raise_if_stopped()
+        return self._opened is not None
 
     def longest_try(self) -> float:
-        """Return the deadline of a try in seconds: no probe outlasts the patience."""
-        if self._state != "open":
-            return self._limits.call_timeout
-        # Monotonic time: a change of the system clock must not end the patience.
-        left = self._opened + self._limits.patience - time.monotonic()
-        return min(self._limits.call_timeout, max(left, 0.0))
+        """Return the deadline of an attempt in seconds: no probe outlasts the patience."""
+        return min(self._limits.call_timeout, self._time_left())
 
     async def sleep(self, seconds: float) -> None:
         """Sleep for this time, or until the breaker is stopped."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                while self._state != "stopped":
-                    await self._changed.wait()
-
-    def end_probe(self) -> None:
-        self._probing = False
-        self._changed.send()
+        await _within(seconds, self._stopped)
 
     def succeeded(self) -> None:
         self._failures = 0
         self._has_answered = True
-        if self._state == "open":
-            self._close()
+        if self._opened is not None:
+            seconds, self._opened = time.monotonic() - self._opened, None
+            self._ended.set()
+            self._notify(f"{self._name} is back after {seconds:.0f} s")
 
     def failed(self, error: BackendError) -> None:
         # A refusal shows that the backend runs, although this call failed.
@@ -105,65 +92,33 @@ class CircuitBreaker:
         if error.cause not in DOWN:
             return
         # A probe that was cut short by the end of the patience says nothing about the backend.
-        was_cut_short = error.cause == "timeout" and not self.longest_try()
-        if not was_cut_short:
+        if error.cause != "timeout" or self._time_left():
             self._last_error = error
         self._failures += 1
         # A backend that never answered is not flaky but absent: wait for it at once, so that no
         # call uses up its retries.
         absent = error.cause == "connection" and not self._has_answered
-        if self._state == "closed" and (absent or self._failures >= self._limits.breaker_failures):
-            self._open(error)
+        if self.is_closed and (absent or self._failures >= self._limits.breaker_failures):
+            self._opened, self._probes = time.monotonic(), 0
+            self._ended.clear()
+            patience = f"{self._limits.patience:g} s"
+            self._notify(
+                f"{self._name}: no answer ({error}); waiting up to {patience} for it to come back"
+            )
 
     def stop(self, verdict: str) -> StopPlaying:
         """Stop all calls from now on; return the exception to raise."""
-        if self._state != "stopped":
-            self._state, self._verdict = "stopped", f"{verdict}; finished games are kept"
-            self.cancel_timer()
-            self._changed.send()
+        self._verdict = self._verdict or f"{verdict}; finished games are kept"
+        self._opened = None
+        self._ended.set()
+        self._stopped.set()
         return StopPlaying(self._verdict)
 
-    def cancel_timer(self) -> None:
-        if self._patience:
-            self._patience.cancel()
-            self._patience = None
-
-    def _open(self, error: BackendError) -> None:
-        self._state, self._opened, self._probes = "open", time.monotonic(), 0
-        # A timer, because all calls may be asleep when the patience ends.
-        self._patience = asyncio.get_running_loop().call_later(self._limits.patience, self._give_up)
-        self._notify(
-            f"{self._name}: no answer ({error}); waiting up to {self._limits.patience:g} s "
-            "for it to come back"
-        )
-
-    def _close(self) -> None:
-        self._state, self._failures = "closed", 0
-        self.cancel_timer()
-        self._changed.send()
-        self._notify(f"{self._name} is back after {time.monotonic() - self._opened:.0f} s")
-
-    def _give_up(self) -> None:
-        self.stop(
-            f"{self._name}: no answer for {self._limits.patience:g} s (last: {self._last_error})"
-        )
-
-    async def _probe_is_due(self) -> bool:
-        """Claim the probe and back off; False if the breaker is no longer open by then."""
-        # Set before the first `await`, so that no second call can become the probe.
-        self._probing = True
-        due = False
-        try:
-            async with asyncio.timeout(self._seconds_to_probe()):
-                await self._changed.wait()
-        # The time to wait is over without a signal. A signal ends the wait early and means that the
-        # state may have changed.
-        except TimeoutError:
-            due = self._state == "open"
-        finally:
-            if not due:
-                self.end_probe()
-        return due
+    def _time_left(self) -> float:
+        """Return the seconds until an outage ends the run."""
+        if self._opened is None:
+            return inf
+        return max(0.0, self._opened + self._limits.patience - time.monotonic())
 
     def _seconds_to_probe(self) -> float:
         """Return the wait before a probe.
@@ -177,6 +132,13 @@ class CircuitBreaker:
         retry_after = self._last_error.retry_after if self._last_error else None
         # Jitter keeps several processes from probing at the same time.
         return max(0.01, seconds * random.uniform(0.5, 1), retry_after or 0.0)
+
+
+async def _within(seconds: float, event: asyncio.Event) -> None:
+    """Wait for an event, but no longer than so many seconds."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await event.wait()
 
 
 class RateLimit:
@@ -202,22 +164,6 @@ class RateLimit:
                 part = min(amount, self._burst)
                 await self._bucket.acquire(part)
                 amount -= part
-
-
-class Signal:
-    """Wakes all tasks that wait now; later ones wait for the next signal."""
-
-    def __init__(self) -> None:
-        self._event = asyncio.Event()
-
-    def send(self) -> None:
-        # A new event for later waiters: the old one stays set, so no task of the first group misses
-        # it.
-        self._event.set()
-        self._event = asyncio.Event()
-
-    async def wait(self) -> None:
-        await self._event.wait()
 
 
 class SharedLimits:
@@ -250,14 +196,11 @@ class InSlot:
                 await shared.requests.acquire()
             if shared.tokens:
                 await shared.tokens.acquire(estimate_tokens(call.request))
-            is_probe = await shared.breaker.admit()
-            try:
-                return await self.inner.complete(call)
-            finally:
-                # Also after an error or a cancellation: otherwise no other call could become the
-                # probe.
-                if is_probe:
-                    shared.breaker.end_probe()
+            while not shared.breaker.is_closed:
+                async with shared.breaker.probing:
+                    if await shared.breaker.may_probe():
+                        return await self.inner.complete(call)
+            return await self.inner.complete(call)
 
 
 def provider_name(spec: str, backend: Backend) -> str:

@@ -325,7 +325,6 @@ class LLMService:
                 # The stack runs in reverse order: routes close first, the cache last.
                 stack.callback(self._cache.close)
             for route in self._routes.values():
-                stack.callback(route.shared.breaker.cancel_timer)
                 stack.push_async_callback(route.backend.close)
 
     async def __aenter__(self) -> LLMService:

@@ -117,23 +117,21 @@ async def _serve(
     """Serve until a signal. Raises UsageError for a public address without a key."""
     from arena.envs.openenv.server import make_app
     from arena.http.access import Guard
-    from arena.http.server import bind_socket, resolve_address, run_server, server_key, server_url
+    from arena.http.server import Listener, run_server
 
-    address = resolve_address(server.host)
-    key = server_key(server.host, address)
     sessions, seconds = server.max_sessions, server.session_timeout
     served = make_app(hosted, score, max_sessions=sessions, session_timeout=seconds)
     async with llm or nullcontext():
-        with bind_socket(address, server.port) as listener:
+        with Listener(server.host, server.port) as listener:
             players = hosted.game.num_players
             greeting = (
-                f"Serving {hosted.game.name} on {server_url(listener)} "
+                f"Serving {hosted.game.name} on {listener.url} "
                 f"({pluralize(players, 'seat')}; opponents: "
                 f"{', '.join(hosted.specs) if players > 1 else 'none'}; at most "
                 f"{pluralize(server.max_sessions, 'session')})"
             )
             await run_server(
-                Guard(served, key, BODIES * MESSAGE_BYTES),
+                Guard(served, listener.key, BODIES * MESSAGE_BYTES),
                 listener,
                 greeting,
                 drain_seconds=DRAIN_SECONDS,

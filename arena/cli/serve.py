@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import errno
-import socket
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from pydantic import SecretStr
 
 from arena.cli.flags import flag_groups
 from arena.core.errors import UsageError
@@ -19,6 +16,7 @@ from backends.embedded import find_checkpoint
 from backends.server import DEFAULT_PORT, ServeOptions, shared_adapters
 
 if TYPE_CHECKING:
+    from arena.http.server import Listener
     from backends.embedded.sampler import Sampler
 
 REQUIRED_PACKAGES = ("jinja2", "safetensors", "tokenizers", "torch", "starlette", "uvicorn")
@@ -46,10 +44,8 @@ def serve(model: str, options: ServeOptions) -> int:
     be refused is checked before the model is loaded. Raises ArenaError.
     """
     require("arena serve", REQUIRED_PACKAGES, "embedded,web")
-    from arena.http.server import bind_error, bind_socket, resolve_address, server_key
+    from arena.http.server import Listener
 
-    address = resolve_address(options.host)
-    key = server_key(options.host, address)
     if options.lora_root is None:
         options = options.model_copy(update={"lora_root": shared_adapters()})
         shared_adapters().mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -62,15 +58,8 @@ def serve(model: str, options: ServeOptions) -> int:
         )
     folder = find_checkpoint(model)
     # Bound before the model is loaded: a port in use is reported at once.
-    with bind_socket(address, options.port) as listener:
-        sampler = _load_sampler(options, folder)
-        try:
-            asyncio.run(_serve(options, sampler, key, listener))
-        except OSError as error:
-            # Two servers can bind the same port as long as neither of them listens.
-            if error.errno != errno.EADDRINUSE:
-                raise
-            raise bind_error(address, options.port, error) from None
+    with Listener(options.host, options.port) as listener:
+        asyncio.run(_serve(options, _load_sampler(options, folder), listener))
     return 0
 
 
@@ -94,20 +83,19 @@ def _load_sampler(options: ServeOptions, folder: Path) -> Sampler:
 async def _serve(
     options: ServeOptions,
     sampler: Sampler,
-    key: SecretStr | None,
-    listener: socket.socket,
+    listener: Listener,
 ) -> None:
     from arena.http.server import run_server
     from backends.server.app import make_app
     from backends.server.request_log import RequestLog
 
-    app = make_app(sampler, options, key=key)
+    app = make_app(sampler, options, key=listener.key)
     log = RequestLog(app, options.log_requests, each=sys.stderr.isatty())
     try:
         await run_server(
             app if options.quiet and not options.log_requests else log,
             listener,
-            _greeting(sampler, listener, key),
+            _greeting(sampler, listener),
             drain_seconds=options.drain_seconds,
             max_connections=options.max_connections,
         )
@@ -116,13 +104,13 @@ async def _serve(
         await sampler.close()
 
 
-def _greeting(sampler: Sampler, listener: socket.socket, key: SecretStr | None) -> str:
+def _greeting(sampler: Sampler, listener: Listener) -> str:
     """Return a line with the URL and the command that uses the server."""
-    from arena.http.server import KEY_VARIABLE, server_url
+    from arena.http.server import KEY_VARIABLE
 
-    url = server_url(listener)
+    url = listener.url
     variable = "" if url.endswith(f":{DEFAULT_PORT}") else f"ART_WRAPPER_URL={url} "
     details = f"{sampler.device}, context of {sampler.context_length} tokens"
-    if key:
+    if listener.key:
         details += f", with the key in {KEY_VARIABLE}"
     return f"Serving {sampler.name} on {url} ({details}): {variable}arena play cluedo --backend art"

@@ -6,7 +6,6 @@ import asyncio
 import re
 import secrets
 from collections.abc import Mapping
-from ipaddress import ip_address
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -17,6 +16,7 @@ from starlette.responses import JSONResponse, Response
 
 from arena.core.errors import BackendError, ContextOverflow, MissingDependency, UsageError
 from arena.core.text import first_fault
+from arena.llm.environment import is_loopback
 
 if TYPE_CHECKING:
     from pydantic import SecretStr
@@ -216,7 +216,8 @@ def foreign_page(headers: Headers, *, is_public: bool) -> str | None:
     host, origin = headers.get("host", "").lower(), headers.get("origin")
     if not _HOST.fullmatch(host):
         return "the Host header must be a name or an address, with or without a port"
-    if not (is_public or _is_loopback_host(host)):
+    name = urlsplit(f"//{host}").hostname or ""
+    if not (is_public or is_loopback(name) or name.endswith(".localhost")):
         return "the Host header must name this machine: 127.0.0.1 or localhost"
     if origin is not None and origin.lower() not in {f"http://{host}", f"https://{host}"}:
         return "requests from other web pages are not allowed"
@@ -224,15 +225,6 @@ def foreign_page(headers: Headers, *, is_public: bool) -> str | None:
     if site in {"cross-site", "same-site"} and mode != "navigate":
         return "requests from other web pages are not allowed"
     return None
-
-
-def _is_loopback_host(header: str) -> bool:
-    """Check without a DNS query if a Host header, with or without a port, is this machine's."""
-    name = urlsplit(f"//{header}").hostname or ""
-    try:
-        return ip_address(name).is_loopback
-    except ValueError:
-        return name == "localhost" or name.endswith(".localhost")
 
 
 async def read_body(request: Request, limit: int) -> bytes:

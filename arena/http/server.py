@@ -13,19 +13,17 @@ import os
 import socket
 import sys
 from contextlib import suppress
-from dataclasses import dataclass
-from ipaddress import ip_address
 from math import ceil
 from types import FrameType
 
 import h11
 import uvicorn
-from pydantic import SecretStr
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from arena.core.errors import ArenaError, UsageError
+from arena.core.errors import UsageError
 from arena.http.access import BODY_SECONDS
+from arena.llm.environment import is_loopback
 from arena.llm.settings import Settings
 
 KEY_VARIABLE = "ARENA_API_KEY"
@@ -44,77 +42,67 @@ BODY_GRACE_SECONDS = 2.0
 MAX_CONNECTIONS = 4096
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
-    """An IP address to listen on."""
+class Listener:
+    """A bound socket that does not listen yet, and the key that its clients must send.
 
-    family: socket.AddressFamily
-    host: str
+    The address is known before the server is made, whose start `run_server` is.
+    """
+
+    def __init__(self, host: str, port: int, *, needs_key: bool = True) -> None:
+        """Raises UsageError if the address cannot be used.
+
+        So does, if it `needs_key`, an address that other machines can reach without a key.
+        """
+        try:
+            # One address only: with several sockets, port 0 would give several port numbers.
+            found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        except (OSError, UnicodeError) as error:
+            raise UsageError(f"--host {host}: {error}") from None
+        self.host = str(found[0][4][0])
+        self.port = port
+        self.key = Settings.load().secret(KEY_VARIABLE) if needs_key else None
+        """Key of the environment or `.env`; None without one."""
+        if needs_key and self.key is None and not self.is_local:
+            raise UsageError(
+                f"--host {host}: other machines can reach it, so a key is required: "
+                f"set {KEY_VARIABLE}, or serve on 127.0.0.1"
+            )
+        # asyncio disables Nagle's algorithm only for sockets with an explicit protocol number. With
+        # it each response on a kept connection could wait 40 ms.
+        self.socket = socket.socket(found[0][0], socket.SOCK_STREAM, socket.IPPROTO_TCP)
+        try:
+            if os.name == "posix":  # On Windows this option would let two servers share a port.
+                self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            self.socket.bind((self.host, port))
+        except OSError as error:
+            self.socket.close()
+            raise self.error(error) from None
+        self.port = self.socket.getsockname()[1]
+
+    def __enter__(self) -> Listener:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.socket.close()
 
     @property
-    def is_loopback(self) -> bool:
-        # "%" starts the zone of a link-local IPv6 address.
-        return ip_address(self.host.partition("%")[0]).is_loopback
+    def is_local(self) -> bool:
+        """True if only this machine reaches the address."""
+        return is_loopback(self.host)
 
+    @property
+    def url(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http://{host}:{self.port}"
 
-def resolve_address(host: str) -> Address:
-    """Return the first address of a host name. Raises UsageError if it has none.
-
-    Only one address is used: with several sockets, port 0 would give several port numbers.
-    """
-    try:
-        addresses = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    except (OSError, UnicodeError) as error:
-        raise UsageError(f"--host {host}: {error}") from None
-    family, _, _, _, socket_address = addresses[0]
-    return Address(family, str(socket_address[0]))
-
-
-def server_key(host: str, address: Address) -> SecretStr | None:
-    """Return the key that clients must send, from the environment or `.env`; None without one.
-
-    Raises UsageError if other machines can reach the address and there is no key.
-    """
-    key = Settings.load().secret(KEY_VARIABLE)
-    if key is None and not address.is_loopback:
-        raise UsageError(
-            f"--host {host}: other machines can reach it, so a key is required: "
-            f"set {KEY_VARIABLE}, or serve on 127.0.0.1"
-        )
-    return key
-
-
-def bind_socket(address: Address, port: int) -> socket.socket:
-    """Return a socket that is bound but does not listen yet. Raises ArenaError.
-
-    The protocol number is passed explicitly: asyncio disables Nagle's algorithm only for sockets
-    with IPPROTO_TCP. With Nagle's algorithm each response on a kept connection could wait 40 ms.
-    """
-    listener = socket.socket(address.family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    try:
-        if os.name == "posix":  # On Windows this option would let two servers share a port.
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((address.host, port))
-    except OSError as error:
-        listener.close()
-        raise bind_error(address, port, error) from None
-    return listener
-
-
-def bind_error(address: Address, port: int, error: OSError) -> ArenaError:
-    """Return the error that explains why an address cannot be used."""
-    if error.errno == errno.EADDRINUSE:
-        return ArenaError(
-            f"port {port} of {address.host} is in use: stop the program that uses it, or choose "
-            "another with --port (0 selects a free one)"
-        )
-    return ArenaError(f"cannot serve on {address.host}, --port {port}: {error.strerror}")
-
-
-def server_url(listener: socket.socket) -> str:
-    """Return the URL of a bound socket."""
-    host, port = listener.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    def error(self, error: OSError) -> UsageError:
+        """Return the reason why the address cannot be used."""
+        if error.errno == errno.EADDRINUSE:
+            return UsageError(
+                f"port {self.port} of {self.host} is in use: stop the program that uses it, or "
+                "choose another with --port (0 selects a free one)"
+            )
+        return UsageError(f"cannot serve on {self.host}, --port {self.port}: {error.strerror}")
 
 
 class DeadlineProtocol(H11Protocol):
@@ -232,15 +220,19 @@ class DrainingServer(uvicorn.Server):
     draining and end with the exit code of that signal.
     """
 
-    def __init__(self, config: uvicorn.Config, greeting: str) -> None:
+    def __init__(self, config: uvicorn.Config, listener: Listener, greeting: str) -> None:
         super().__init__(config)
+        self._listener = listener
         self._greeting = greeting
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        for listener in sockets or ():
+        try:
+            await super().startup(sockets)
             # The backlog of the configuration limits how many are accepted at once; more may wait.
-            listener.listen(KERNEL_BACKLOG)
+            self._listener.socket.listen(KERNEL_BACKLOG)
+        except OSError as error:
+            # Two servers can bind the same port as long as neither of them listens.
+            raise self._listener.error(error) from None
         print(self._greeting, flush=True)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
@@ -254,7 +246,7 @@ class DrainingServer(uvicorn.Server):
 
 async def run_server(
     app: ASGIApp,
-    listener: socket.socket,
+    listener: Listener,
     greeting: str,
     *,
     drain_seconds: float = 1.0,
@@ -265,7 +257,7 @@ async def run_server(
 
     Args:
         app: The application.
-        listener: A bound socket; the caller closes it.
+        listener: Its socket, which the caller closes.
         greeting: A line for standard output, printed when the server accepts connections.
         drain_seconds: Time limit for running requests after the first signal.
         max_connections: Connections at the same time; fewer if the process may open fewer files.
@@ -292,4 +284,4 @@ async def run_server(
         backlog=accepted_at_once,
         timeout_graceful_shutdown=ceil(drain_seconds),
     )
-    await DrainingServer(config, greeting).serve(sockets=[listener])
+    await DrainingServer(config, listener, greeting).serve(sockets=[listener.socket])

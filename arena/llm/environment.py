@@ -80,10 +80,17 @@ def is_local(url: str) -> bool:
     if re.search(r"[@\\\s]", url):  # Parsers disagree about the host of such a URL.
         return False
     try:
-        host = urlsplit(url).hostname or ""
-        return host == "localhost" or ip_address(host).is_loopback
+        return is_loopback(urlsplit(url).hostname or "")
     except ValueError:
         return False
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether a name or an address surely is that of this machine, without a DNS query."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def without_keys(kept: Iterable[str] = ()) -> dict[str, str]:

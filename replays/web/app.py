@@ -1,4 +1,4 @@
-"""Application of the server, composed of parts that each bring their routes; and its socket.
+"""Application of the server, composed of parts that each bring their routes.
 
 Endpoints are plain functions, which starlette runs in threads: reading and playing a replay takes
 a while, and must not delay other requests.
@@ -6,7 +6,6 @@ a while, and must not delay other requests.
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -18,10 +17,9 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Lifespan, Message, Receive, Scope, Send
 
-from arena.core.errors import ArenaError, UsageError
+from arena.core.errors import ArenaError
 from arena.core.text import shorten
 from arena.http.access import foreign_page
-from arena.http.server import Address, bind_socket
 from replays.web.exchange import file_response
 from replays.web.home.home_api import HomeApi
 from replays.web.http_errors import HttpError
@@ -171,11 +169,3 @@ async def _handle_http_exception(_request: Request, error: Exception) -> Respons
 async def _handle_exception(_request: Request, _error: Exception) -> Response:
     """Answer an internal error; the traceback is only in the log."""
     return JSONResponse({"error": "internal server error; see the log of the server"}, 500)
-
-
-def listen(address: Address, port: int) -> socket.socket:
-    """Return a bound socket, so that port 0 gives a known port. Raises UsageError."""
-    try:
-        return bind_socket(address, port)
-    except ArenaError as error:
-        raise UsageError(str(error)) from None

@@ -13,9 +13,9 @@ from starlette.types import ASGIApp
 
 from arena.core.errors import UsageError
 from arena.episodes.files import game_stem
-from arena.http.server import Address, resolve_address, run_server, server_url
+from arena.http.server import Listener, run_server
 from arena.llm.service import LLMService
-from replays.web.app import PageFiles, WebPart, compose, listen, make_app, viewer_parts
+from replays.web.app import PageFiles, WebPart, compose, make_app, viewer_parts
 from replays.web.listing import check_single_file
 from replays.web.play.links import WebGameSetup
 from replays.web.play.new_game import NewGames
@@ -41,8 +41,8 @@ def run(
     directory = ReplayDirectory(path)
     if directory.single_file is not None and (error := check_single_file(directory)):
         raise UsageError(f"{path}: {error}")
-    with listen(Address(socket.AF_INET, HOST), port) as listener:
-        url = f"{server_url(listener)}/{fragment}"
+    with Listener(HOST, port, needs_key=False) as listener:
+        url = f"{listener.url}/{fragment}"
         greeting = f"Serving {path}: open {url} in a browser; Ctrl-C stops the server"
         if new_games is None:
             asyncio.run(run_server(make_app(directory), listener, greeting))
@@ -78,17 +78,16 @@ class PlayServer:
             self.out.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise UsageError(f"--out {self.out}: {error.strerror}") from None
-        address = resolve_address(self.host)
-        games = WebGames(self.out, self.llm, "" if address.is_loopback else None)
-        games.check(self.setup)
-        directory = ReplayDirectory(self.out) if address.is_loopback else None
-        with listen(address, self.port) as listener:
+        with Listener(self.host, self.port, needs_key=False) as listener:
+            games = WebGames(self.out, self.llm, "" if listener.is_local else None)
+            games.check(self.setup)
+            directory = ReplayDirectory(self.out) if listener.is_local else None
             app = play_app(games, directory, self.new_games)
             asyncio.run(self._serve(app, games, listener))
         return 0
 
-    async def _serve(self, app: ASGIApp, games: WebGames, listener: socket.socket) -> None:
-        base = f"http://{_url_host(self.host, listener)}:{listener.getsockname()[1]}"
+    async def _serve(self, app: ASGIApp, games: WebGames, listener: Listener) -> None:
+        base = f"http://{_url_host(self.host, listener)}:{listener.port}"
         match = self.setup.match
         web_game = games.add(self.setup, game_stem(match.game, match.seed))
         lines = greeting(base, web_game)
@@ -119,9 +118,9 @@ def greeting(base: str, web_game: WebGame) -> str:
     return "\n".join(lines)
 
 
-def _url_host(host: str, listener: socket.socket) -> str:
+def _url_host(host: str, listener: Listener) -> str:
     """Return the host for addresses that are sent to people."""
-    bound = str(listener.getsockname()[0])
+    bound = listener.host
     with suppress(ValueError):
         if ipaddress.ip_address(bound).is_unspecified:
             return socket.gethostname()  # 0.0.0.0 is no address that others can open.

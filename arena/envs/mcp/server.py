@@ -17,7 +17,7 @@ from arena.core.text import shorten
 from arena.core.version import __version__
 from arena.envs.mcp.tables import ClientTables, JoinedSeat, SeatNews
 from arena.http.access import Guard
-from arena.http.server import bind_socket, resolve_address, run_server, server_key, server_url
+from arena.http.server import Listener, run_server
 
 INSTRUCTIONS = (
     "You play a game with hidden information against other players. Call join once and keep the "
@@ -118,8 +118,7 @@ async def serve_http(tables: ClientTables, host: str, port: int) -> None:
     client that could take two seats would see the cards of both. Clients must send the key as a
     bearer token; without one only this machine reaches the server.
     """
-    address, server = resolve_address(host), make_server(tables)
-    key = server_key(host, address)
+    server = make_server(tables)
     # Each request stands for itself, as in the protocol of 2026; the handle names the seat. Host
     # and Origin are checked by `Guard`.
     app = server.streamable_http_app(
@@ -131,14 +130,14 @@ async def serve_http(tables: ClientTables, host: str, port: int) -> None:
     app.router.redirect_slashes = False  # A redirect would name the host that the client sent.
     name = tables.host.game.name
     seats = {f"{PATH}/{secrets.token_urlsafe(16)}": seat for seat in tables.seats}
-    with bind_socket(address, port) as listener:
-        base = server_url(listener)
+    with Listener(host, port) as listener:
+        base = listener.url
         if len(seats) == 1:
             greeting = f"MCP clients play seat {tables.seats[0]} of {name} at {base}{PATH}"
         else:
             lines = (f"\n  seat {seat}: {base}{path}" for path, seat in seats.items())
             greeting = f"MCP clients play {name}, each at the address of its seat:{''.join(lines)}"
         greeting += "; Ctrl-C stops the server"
-        guarded = Guard(SeatAddresses(app, seats), key)
+        guarded = Guard(SeatAddresses(app, seats), listener.key)
         async with server.session_manager.run():
             await run_server(guarded, listener, greeting)

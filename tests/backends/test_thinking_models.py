@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from misbehaving import Misbehaving
-from provider_formats import THOUGHTS
+from provider_formats import THOUGHTS, limit_of
 
 from arena.agents.action_tools import action_tools
 from arena.core.errors import BackendError
@@ -63,6 +63,9 @@ def ask(prefix: str, model: str = "", messages: Any = CHAT, **request: Any) -> C
     return asyncio.run(once())
 
 
+GEMINI = {"thinkingConfig": {"includeThoughts": True, "thinkingBudget": 3000}}
+
+
 def enabled(tokens: int) -> dict[str, Any]:
     return {"thinking": {"type": "enabled", "budget_tokens": tokens}}
 
@@ -78,6 +81,7 @@ def enabled(tokens: int) -> dict[str, Any]:
         ("anthropic", "claude-haiku-4-5", {"thinking_tokens": 3000}, enabled(3000)),
         ("anthropic", "claude-haiku-4-5", {"reasoning_effort": "low"}, enabled(1024)),
         ("anthropic", "claude-haiku-4-5", {"reasoning_effort": "minimal"}, enabled(1024)),
+        ("gemini", "", {"thinking_tokens": 3000}, GEMINI),
     ],
 )
 def test_thinking_is_asked_for_in_the_form_of_the_provider(
@@ -87,14 +91,9 @@ def test_thinking_is_asked_for_in_the_form_of_the_provider(
         expected = {"reasoning": {expected: next(iter(asked.values()))}}
     ask(prefix, model, sampling=Sampling(max_tokens=8000, **asked))
     body = server.asked[-1].body
+    body |= body.get("generationConfig", {})
     assert {name: body.get(name) for name in expected} == expected
-    assert (body.get("max_completion_tokens") or body["max_tokens"]) == 8000
-
-
-def test_thinking_of_gemini(server: Misbehaving) -> None:
-    ask("gemini", sampling=Sampling(thinking_tokens=3000))
-    config = server.asked[-1].body["generationConfig"]["thinkingConfig"]
-    assert config == {"includeThoughts": True, "thinkingBudget": 3000}
+    assert limit_of(body) == 8000
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -17,7 +16,7 @@ from typing import Any
 import psutil
 import pytest
 from scripted_table import quick
-from test_executors import SPECS, exhaust_memory_once, fail, play_here, play_seed, reply, timeless
+from test_executors import SPECS, exhaust_memory_once, fail, play_seed, reply, timeless
 
 from arena.core.errors import ArenaError
 from arena.episodes.executors.factory import make_executor
@@ -100,29 +99,6 @@ def test_the_games_are_those_of_one_process(cluster: Any) -> None:
 
 def node_of_worker() -> str:
     return str(ray.get_runtime_context().get_node_id())
-
-
-def die_once(folder: Path, seed: int) -> list[object]:
-    """Play a game, in a worker that is killed after it if its game is not known yet."""
-    episode = play_here(seed)
-    mark = folder / str(seed)
-    if not mark.exists():
-        mark.touch()
-        os.kill(os.getpid(), signal.SIGKILL)
-    return timeless(episode)
-
-
-def test_the_games_of_killed_actors_are_played_again(cluster: Any, tmp_path: Path) -> None:
-    from arena.episodes.executors.ray import RayPool
-
-    async def on_ray() -> list[list[object]]:
-        async with RayPool(2, address=cluster.address) as executor:
-            work = [executor.compute(partial(die_once, tmp_path, seed)) for seed in (0, 1)]
-            games = await asyncio.gather(*work)
-            assert executor.lost >= 1
-            return games
-
-    assert asyncio.run(on_ray()) == asyncio.run(local_games())[:2]
 
 
 def test_a_node_that_leaves_and_comes_back(cluster: Any) -> None:

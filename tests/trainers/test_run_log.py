@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 from pathlib import Path
 
@@ -10,9 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arena.core.errors import UsageError
+from arena.core.text import clock, short_count
 from arena.llm.ledger import Ledger
 from trainers.config.config import TrainConfig
 from trainers.loop.training import RunLog, evenly, kept_steps
+from trainers.runs.charts import sampling_rate, time_split
 from trainers.runs.records import RunState, StepRecord, read_records
 
 CONFIG = TrainConfig(game="kuhn_poker", reward="win=1")
@@ -115,4 +118,19 @@ def test_a_pool_is_small_spread_evenly_and_never_wants_what_is_gone(
     assert later <= kept | {newest + 1}
 
 
-# Why nothing can be written
+# Figures
+
+
+def test_numbers() -> None:
+    assert [clock(s) for s in (-1, 7, 760, 11100)] == ["0:00", "0:07", "12:40", "3:05:00"]
+    shown = [short_count(n) for n in (None, 812, 999.6, 4120, 1.2e6)]
+    assert shown == ["–", "812", "1k", "4.12k", "1.2M"]
+
+
+def test_the_time_split_adds_up_and_keeps_the_phases() -> None:
+    time = {"rollouts": 5, "rewards": 1, "update": 3, "packing": 0.5, "saving": math.nan}
+    record = StepRecord(step=1, config_hash="", seconds=10, time=time)
+    split = time_split(record)
+    assert split["rollouts"] == 5 and split["rewards"] == 1 and split["other"] == 1
+    assert sum(split.values()) == 10
+    assert sampling_rate(record) is None, "nothing was sampled"

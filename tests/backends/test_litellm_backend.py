@@ -80,9 +80,9 @@ def answer(backend: LiteLLMBackend | HTTPBackend, request: Request = ASK) -> Com
     return asyncio.run(once())
 
 
-def fault(backend: LiteLLMBackend | HTTPBackend, request: Request = ASK) -> BackendError:
+def fault(backend: LiteLLMBackend | HTTPBackend) -> BackendError:
     with pytest.raises(BackendError) as caught:
-        answer(backend, request)
+        answer(backend)
     error: BaseException = caught.value
     assert error.__context__ is None and error.__cause__ is None
     assert KEY[:8] not in "".join(traceback.format_exception(error)) + repr(error)

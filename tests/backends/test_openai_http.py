@@ -59,9 +59,9 @@ def answer(backend: HTTPBackend, request: Request = ASK) -> Completion:
     return asyncio.run(once())
 
 
-def fault(make: Callable[[], HTTPBackend], request: Request = ASK) -> BackendError:
+def fault(make: Callable[[], HTTPBackend]) -> BackendError:
     with pytest.raises(BackendError) as caught:
-        answer(make(), request)
+        answer(make())
     error: BaseException | None = caught.value
     assert error is not None and error.__context__ is None and error.__cause__ is None
     assert KEY not in str(error) and KEY[:8] not in repr(error)

@@ -59,10 +59,8 @@ async def sample_all(
     return [generated async for generated in sampler.generate(prompt, params, adapter)]
 
 
-def answer(
-    sampler: Sampler, prompt: Sequence[int], params: SamplingParams, adapter: str | None = None
-) -> list[GeneratedToken]:
-    return asyncio.run(sample_all(sampler, prompt, params, adapter))
+def answer(sampler: Sampler, prompt: Sequence[int], params: SamplingParams) -> list[GeneratedToken]:
+    return asyncio.run(sample_all(sampler, prompt, params))
 
 
 async def with_sampler(folder: Path, work: Any, **options: Any) -> Any:

@@ -14,7 +14,6 @@ import pytest
 import torch
 from arena_server import CHAT, NAME
 from command_line import wait_until
-from pydantic import SecretStr
 from safetensors.torch import load_file
 from tiny_model import build_tiny_model, write_adapter
 from trajectory_servers import serving
@@ -75,11 +74,9 @@ def server(folder: Path, root: Path) -> Iterator[ServedSampler]:
     yield from run_server(folder, root)
 
 
-def run_server(
-    folder: Path, root: Path | None, key: SecretStr | None = None, **options: Any
-) -> Iterator[ServedSampler]:
+def run_server(folder: Path, root: Path | None, **options: Any) -> Iterator[ServedSampler]:
     sampler = Sampler(folder, slots=4, threads=1, context_length=256)
-    app = make_app(sampler, ServeOptions(lora_root=root, **options), key=key)
+    app = make_app(sampler, ServeOptions(lora_root=root, **options), key=None)
     # Without certificates, whose loading takes longer than a request.
     with serving(app) as url, httpx.Client(base_url=url, timeout=60, verify=False) as client:
         yield ServedSampler(url, sampler, client)

@@ -32,9 +32,9 @@ class Turn:
     answer: int
 
 
-def make_games(turns: int, seed: int = 0) -> list[list[Turn]]:
+def make_games(turns: int) -> list[list[Turn]]:
     """For each game a first turn (its history) and `turns` decisions."""
-    rng = random.Random(seed)
+    rng = random.Random(0)
 
     def turn(fewest: int, most: int) -> Turn:
         length = rng.randint(fewest, most)
@@ -47,7 +47,7 @@ Answerer = Callable[[int, list[int], int], Awaitable[Sequence[int]]]
 """Game, prompt and number of tokens in; the answer's tokens out."""
 
 
-async def rate(answer: Answerer, turns: int, seed: int) -> float:
+async def rate(answer: Answerer, turns: int) -> float:
     """Decisions per second, once every game's history has been answered."""
     chats: list[list[int]] = [[] for _ in range(GAMES)]
 
@@ -56,25 +56,23 @@ async def rate(answer: Answerer, turns: int, seed: int) -> float:
             chats[game] += turn.new
             chats[game] += await answer(game, chats[game], turn.answer)
 
-    games = make_games(turns, seed)
+    games = make_games(turns)
     await asyncio.gather(*(play(number, game[:1]) for number, game in enumerate(games)))
     started = time.perf_counter()
     await asyncio.gather(*(play(number, game[1:]) for number, game in enumerate(games)))
     return GAMES * turns / (time.perf_counter() - started)
 
 
-async def sampler_rate(
-    folder: Path, turns: int, seed: int = 0, threads: int | None = None
-) -> float:
+async def sampler_rate(folder: Path, turns: int) -> float:
     """The sampler's, called in its process."""
-    sampler = Sampler(folder, threads=threads)
+    sampler = Sampler(folder)
 
     async def answer(game: int, prompt: list[int], length: int) -> list[int]:
         draw = SamplingParams(seed=game, max_tokens=length)
         return [drawn.id async for drawn in sampler.generate(prompt, draw)]
 
     try:
-        return await rate(answer, turns, seed)
+        return await rate(answer, turns)
     finally:
         await sampler.close()
 

@@ -133,10 +133,10 @@ def some_decisions(played: Played) -> list[Decision]:
     return [every[len(every) * k // DECISIONS] for k in range(DECISIONS)]
 
 
-def best(contestants: dict[str, Callable[[], float]], rounds: int = ROUNDS) -> dict[str, float]:
+def best(contestants: dict[str, Callable[[], float]]) -> dict[str, float]:
     """Each one's fewest seconds, taken in turns."""
     seconds = dict.fromkeys(contestants, float("inf"))
-    for _ in range(rounds):
+    for _ in range(ROUNDS):
         for name, run in contestants.items():
             torch.set_num_threads(THREADS)
             seconds[name] = min(seconds[name], run())

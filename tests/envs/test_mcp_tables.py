@@ -22,16 +22,13 @@ Finished = list[tuple[Match, Episode, Path]]
 
 def make_tables(
     out: Path,
-    *,
-    seats: tuple[int, ...] = (0,),
     game: str = "kuhn_poker",
-    games: int = 3,
     **options: float,
 ) -> tuple[ClientTables, Finished]:
     made, ended = arena.make_game(game), Finished()
     hosted = HostedGame(made, ["bot:random"], session_spec="mcp", **options)  # type: ignore[arg-type]
     seeds: Iterator[int] = iter(range(9))
-    return ClientTables(hosted, seats, seeds, out, lambda *end: ended.append(end)), ended
+    return ClientTables(hosted, (0,), seeds, out, lambda *end: ended.append(end)), ended
 
 
 def run(work: Coroutine[None, None, None]) -> None:

@@ -22,9 +22,9 @@ T = TypeVar("T")
 CLUEDO = make_game("cluedo", players=3)
 
 
-def in_time(work: Coroutine[Any, Any, T], seconds: float = 60.0) -> T:
+def in_time(work: Coroutine[Any, Any, T]) -> T:
     """Run the coroutine; a session that waits for ever fails the test."""
-    return asyncio.run(asyncio.wait_for(work, seconds))
+    return asyncio.run(asyncio.wait_for(work, 60))
 
 
 def match(*specs: str, seed: int = 7, game: str = "cluedo", **options: Any) -> Match:

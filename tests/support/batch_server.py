@@ -29,9 +29,9 @@ from signed_thoughts import SignedThoughts
 class BatchServer(LoopbackServer):
     """The server, as a context manager. `says` makes the text of an answer of a request's JSON."""
 
-    def __init__(self, says: Callable[[Any], str], looks: int = 1) -> None:
+    def __init__(self, says: Callable[[Any], str]) -> None:
         self.says = says
-        self.looks = looks
+        self.looks = 1
         self.faults: deque[str] = deque()
         self.submissions: deque[str] = deque()
         self.direct: list[str] = []

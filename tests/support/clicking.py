@@ -77,6 +77,7 @@ KEY = """([number, arrows]) => {
 }"""
 FOCUSED = "document.activeElement?.dataset.number ?? null"
 MOST_KEYS = 200
+MOST_CHOICES = 400
 
 
 def press(page: Page, number: int) -> None:
@@ -101,15 +102,14 @@ def play_to_the_end(
     page: Page,
     rng: random.Random,
     choose: Callable[[Page, int], None] = click,
-    most: int = 400,
 ) -> int:
     """Play at random; return the number of choices."""
-    for made in range(most):
+    for made in range(MOST_CHOICES):
         page.wait_for_selector(f".is-turn, {OVER}")
         if page.locator(OVER).count():
             return made
         step(page, rng, choose)
-    raise AssertionError(f"the game is not over after {most} choices")
+    raise AssertionError(f"the game is not over after {MOST_CHOICES} choices")
 
 
 def step(page: Page, rng: random.Random, choose: Callable[[Page, int], None] = click) -> None:

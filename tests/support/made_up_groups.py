@@ -26,13 +26,12 @@ def turn(
     starts_chat: bool = False,
     finish: str = "stop",
     prompt: Sequence[int] = (),
-    version: int | None = None,
 ) -> Turn:
     """An answer with its tokens, after these messages."""
     tokens = tuple(
         SampledToken(number, value, value) for number, value in zip(ids, logprobs, strict=True)
     )
-    return Turn(tuple(messages), text, tokens, tuple(prompt), starts_chat, finish, version)
+    return Turn(tuple(messages), text, tokens, tuple(prompt), starts_chat, finish)
 
 
 def credited(groups: Sequence[TrajectoryGroup], scale: bool = True) -> list[TrajectoryGroup]:

@@ -141,7 +141,7 @@ class Misbehaving:
 
     `answer` makes the text of a good answer from the request's JSON. Each request takes the next
     behaviour of the script; after the script, a fault of `faults` with probability `fail_rate`,
-    drawn from `rng` in the order of arrival; else "ok". `latency` is waited before every answer.
+    drawn in the order of arrival; else "ok". `latency` is waited before every answer.
     An answer in OpenAI's format costs `cost`, by default PRICE for each token; without `usage` it
     says nothing about tokens and cost, and `usage_of` replaces what it says.
     """
@@ -153,9 +153,7 @@ class Misbehaving:
         latency: float = 0.0,
         fail_rate: float = 0.0,
         faults: Sequence[str] = FLAKY,
-        rng: random.Random | None = None,
         retry_after: float = 1,
-        models: Sequence[str] = ("tiny",),
         port: int = 0,
         cost: float | None = None,
         usage: bool = True,
@@ -169,11 +167,11 @@ class Misbehaving:
         self.fail_rate = fail_rate
         self.faults = faults
         self.retry_after = retry_after
-        self.models = models
+        self.models: Sequence[str] = ("tiny",)
         self.ledger = Ledger()
         self.asked: deque[Asked] = deque(maxlen=1000)
         self.port = port
-        self._rng = rng or random.Random(0)
+        self._rng = random.Random(0)
         self._script: deque[str | tuple[int, Any]] = deque()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name="misbehaving", daemon=True)

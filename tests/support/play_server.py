@@ -7,7 +7,7 @@ import random
 import re
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -137,12 +137,10 @@ def play_out(people: list[Person], rng: random.Random) -> None:
 
 
 @contextmanager
-def play_server(
-    command: str, folder: Path, start: Callable[[str, Path], subprocess.Popen[str]] = started
-) -> Iterator[PlayProcess]:
+def play_server(command: str, folder: Path) -> Iterator[PlayProcess]:
     """Run `arena play COMMAND --web` in a folder."""
     out = folder / "out"
-    process = start(f"play {command} --web --out {out}", folder)
+    process = started(f"play {command} --web --out {out}", folder)
     with killed_at_the_end(process):
         greeting = first_line(process)  # It is written in one piece.
         assert process.stdout is not None

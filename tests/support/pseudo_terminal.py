@@ -24,9 +24,9 @@ _FIXED = ("COLUMNS", "LINES", "NO_COLOR")
 class Terminal:
     """A running command; `until` and `press` are its screen and its keyboard."""
 
-    def __init__(self, arguments: Sequence[str], columns: int = 80, lines: int = 24) -> None:
+    def __init__(self, arguments: Sequence[str]) -> None:
         self._ours, theirs = pty.openpty()
-        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("4H", lines, columns, 0, 0))
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("4H", 24, 80, 0, 0))
         environment = {name: value for name, value in os.environ.items() if name not in _FIXED}
         # Terminals without cursor reports; otherwise prompt_toolkit asks where the cursor is.
         environment |= {"TERM": "xterm-256color", "PROMPT_TOOLKIT_NO_CPR": "1"}

@@ -12,17 +12,17 @@ from backends.openai_http import HTTPBackend
 QUESTIONS = ("who had the rope in the library", "suggest a weapon", "what did green show")
 
 
-def sampled_groups(url: str, count: int, size: int = 2, version: int = 0) -> list[dict[str, Any]]:
+def sampled_groups(url: str, count: int, size: int = 2) -> list[dict[str, Any]]:
     """Let the first model at a server answer; the scores of a group's rows are 0, 1, …"""
-    return asyncio.run(_sampled(url, count, size, version))
+    return asyncio.run(_sampled(url, count, size))
 
 
-async def _sampled(url: str, count: int, size: int, version: int) -> list[dict[str, Any]]:
+async def _sampled(url: str, count: int, size: int) -> list[dict[str, Any]]:
     limits = Settings.model_validate({}).service.limits("http")
     server = HTTPBackend(f"{url}/v1", "", limits, None)
     try:
         return [
-            _group([await _answer(server, number, row) for row in range(size)], number, version)
+            _group([await _answer(server, number, row) for row in range(size)], number)
             for number in range(count)
         ]
     finally:
@@ -35,7 +35,7 @@ async def _answer(server: HTTPBackend, number: int, row: int) -> Completion:
     return await server.complete(Request((Message("user", question),), sampling, logprobs=True))
 
 
-def _group(answers: list[Completion], number: int, version: int) -> dict[str, Any]:
+def _group(answers: list[Completion], number: int) -> dict[str, Any]:
     tokens, masks, logprobs = list[list[int]](), list[list[int]](), list[list[float]]()
     for answer in answers:
         prompt = list(answer.prompt_token_ids)
@@ -50,5 +50,5 @@ def _group(answers: list[Completion], number: int, version: int) -> dict[str, An
         "scores": [float(row) for row in range(len(answers))],
         "inference_logprobs": logprobs,
         "generation_params": {"temperature": 1.0},
-        "group_overrides": {"arena": {"seed": number, "policy_version": version}},
+        "group_overrides": {"arena": {"seed": number, "policy_version": 0}},
     }

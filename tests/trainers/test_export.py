@@ -87,12 +87,12 @@ def rows_of(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_bytes().split(b"\n") if line]
 
 
-def seat_of(path: Path, seat: int = 1) -> SeatReplies:
+def seat_of(path: Path) -> SeatReplies:
     found = ReplyReader("").seats(read_replay(path))
-    return next(each for each in found if each.seat == seat)
+    return next(each for each in found if each.seat == 1)
 
 
-def of_cluedo(folder: Path, stem: str, question: str = "Mrs Peacock, Rope, Study") -> Path:
+def of_cluedo(folder: Path) -> Path:
     """A game in which the model knows every move but for some noise, and does not accuse."""
 
     def reply(request: Request) -> str:
@@ -101,15 +101,15 @@ def of_cluedo(folder: Path, stem: str, question: str = "Mrs Peacock, Rope, Study
             return NOISE
         if "show CARD" in text or "show " in text.rpartition("Your action")[2]:
             return text.rpartition("show ")[2].split(" | ")[0].rstrip(".")
-        return "end turn" if "end turn" in text else f"suggest {question}"
+        return "end turn" if "end turn" in text else "suggest Mrs Peacock, Rope, Study"
 
     specs = ("bot:detective", "scripted", "bot:novice")
-    return record(folder, stem, reply, game="cluedo", specs=specs, seed=3, tokens=99, players=3)
+    return record(folder, "game", reply, game="cluedo", specs=specs, seed=3, tokens=99, players=3)
 
 
 @pytest.fixture(scope="module")
 def cluedo(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return of_cluedo(tmp_path_factory.mktemp("cluedo"), "game")
+    return of_cluedo(tmp_path_factory.mktemp("cluedo"))
 
 
 # Chats

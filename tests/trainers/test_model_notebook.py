@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -245,9 +244,7 @@ def answer(request: Request) -> str:
     return f"{NOTES}{FALSE_LINES}\nEnvelope: Mrs White; ?; ?\n{NOTES_END}{action}"
 
 
-def noted_game(
-    options: ChatOptions | None = None, answer: Callable[[Request], str] = answer
-) -> tuple[Episode, ScriptedBackend]:
+def noted_game(options: ChatOptions) -> tuple[Episode, ScriptedBackend]:
     async def go() -> tuple[Episode, ScriptedBackend]:
         seats, specs = table(answer), [SPEC, "bot:novice", "bot:novice"]
         async with seats.llm as llm:

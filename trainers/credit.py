@@ -136,22 +136,17 @@ def credit_games(groups: Sequence[TrajectoryGroup], scale: bool) -> list[Traject
     return credited
 
 
-def group_advantages(
-    rewards: Sequence[float], scale: bool = False, probabilities: Sequence[float] | None = None
-) -> list[float]:
+def group_advantages(rewards: Sequence[float], scale: bool = False) -> list[float]:
     """Return R_i - mean(R), divided by std(R) + 1e-6 if scaled, for each game of a group.
 
-    As ART computes it: the standard deviation is the population's. `probabilities` are those of the
-    games in the limit of a large group; by default all are equal.
+    As ART computes it: the standard deviation is the population's.
     """
     if not rewards:
         return []
-    shares = probabilities or [1 / len(rewards)] * len(rewards)
+    share = 1 / len(rewards)
     # The group's mean is the baseline: its games share the deal, so luck of the deal cancels.
-    mean = math.fsum(share * reward for share, reward in zip(shares, rewards, strict=True))
-    variance = math.fsum(
-        share * (reward - mean) ** 2 for share, reward in zip(shares, rewards, strict=True)
-    )
+    mean = math.fsum(share * reward for reward in rewards)
+    variance = math.fsum(share * (reward - mean) ** 2 for reward in rewards)
     # 1e-6 as in ART; equal rewards give advantages of 0, not a division by 0.
     # The unit of A is standard deviations of the group, or without `scale` that of the reward.
     divisor = math.sqrt(variance) + 1e-6 if scale else 1.0

@@ -10,7 +10,7 @@ from arena.core.errors import UsageError
 from arena.episodes.match import Match, play
 from arena.plugins.loader import make_game
 from trainers.config.config import TrainConfig
-from trainers.credit import Credit, credit_games, group_advantages
+from trainers.credit import Credit, credit_games
 from trainers.rewards import Rewards
 from trainers.trajectory import Judgement, Trajectory, TrajectoryGroup, Turn
 
@@ -54,13 +54,6 @@ def test_games_give_all_their_turns_one_advantage() -> None:
         [group((2.0, [turn(), turn()]), (0.0, []), (1.0, [turn()]))], scale=True
     )
     assert [t.advantage for t in scaled.turns] == pytest.approx([1.5**0.5, 1.5**0.5, 0.0], 1e-5)
-
-
-def test_the_limit_of_a_large_group() -> None:
-    many = group_advantages([1.0] * 3 + [0.0], scale=True)
-    limit = group_advantages([1.0, 0.0], True, [0.75, 0.25])
-    assert limit == pytest.approx([many[0], many[-1]])
-    assert group_advantages([], scale=True) == []
 
 
 def test_decisions_of_a_game_are_valued() -> None:

@@ -10,17 +10,22 @@ import numpy as np
 import pytest
 import torch
 from decision_chats import action_logprobs, decision_chats
-from exact_gradients import drawn_policy, lost
 from small_runs import small_base
 from torch import Tensor
 
-from arena.evaluation.exact.game_tree import game_tree
+from arena.evaluation.exact.game_tree import Floats, GameTree, game_tree
 from arena.plugins.loader import make_game
 from backends.embedded.sampler import Sampler
 from trainers.algorithms.batching import minibatches
 from trainers.algorithms.learner import Learner
 from trainers.config.config import UpdateOptions
 from trainers.trajectory import TokenSequence
+
+
+def lost(tree: GameTree, policy: Floats, seat: int) -> float:
+    """Return how much the seat's policy earns less than a best response."""
+    best = tree.best_response(policy, seat)
+    return float(tree.values(best)[0, seat] - tree.values(policy)[0, seat])
 
 
 @pytest.mark.usefixtures("one_thread")
@@ -54,7 +59,7 @@ def test_updates_lead_a_network_to_a_best_response(tmp_path: Path) -> None:
     def loss(targets: np.ndarray) -> Iterator[Tensor]:
         yield -(torch.tensor(targets, dtype=torch.float32) * logprobs()).sum()
 
-    opponent = drawn_policy(tree, 7)
+    opponent = tree.softmax(np.log(np.random.default_rng(7).exponential(size=len(tree.sets))))
     before = lost(tree, policy(), seat)
     for _ in range(60):
         # Cross-entropy towards e^(Q / 0.1): a best response with a little entropy.

@@ -18,42 +18,80 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import typer
-from typer._click import Context, HelpFormatter
-from typer.core import TyperGroup
+import click
 
-from arena.cli.help import CommandEntry, Commands, write_definitions
+from arena.cli.command import CommandEntry, CommandGroup
 from arena.cli.terminal import echo
 from arena.core.errors import ArenaError, PluginWarning, UsageError
 from arena.core.text import shorten
-from arena.llm.environment import DOTENV_FILE, dotenv, redact_keys
+from arena.llm.environment import redact_keys
 
 DEBUG = "ARENA_DEBUG"
 """Variable of the flag --debug."""
+COMPLETE = "_ARENA_COMPLETE"
+"""Variable by which a shell asks for completions: `eval "$(_ARENA_COMPLETE=bash_source arena)"`."""
 MAX_ERROR_LENGTH = 3000
 """Characters of an error message; the longest useful ones list names."""
 
 COMMANDS = {
-    "play": CommandEntry("play:play_command", "Play games and write a replay of each."),
-    "replay": CommandEntry("replay:replay_command", "View, verify, branch or export replays."),
-    "web": CommandEntry("web:web_command", "Show a folder's games, results and runs in a browser."),
-    "eval": CommandEntry("evaluate:eval_command", "Measure a player, or finished games."),
-    "tournament": CommandEntry("tournament:tournament_command", "Rate players against each other."),
-    "exploit": CommandEntry("exploit:exploit_command", "Compute how exploitable a bot is."),
-    "train": CommandEntry(
-        "train:train_command", "Train a model by GRPO over full games.", "TrainCommand"
+    "play": CommandEntry("Play games and write a replay of each.", "play:play"),
+    "replay": CommandEntry(
+        "View, verify, branch or export replays.",
+        commands={
+            "view": CommandEntry("Step through a replay, or show it in a browser.", "replay:view"),
+            "verify": CommandEntry("Play the game again and compare.", "replay:verify_replay"),
+            "branch": CommandEntry(
+                "Let other players play on from a position.", "replay_branch:branch"
+            ),
+            "export": CommandEntry("Write replays as data of models.", "replay:export"),
+        },
+        default="view",
     ),
-    "pretrain": CommandEntry("pretrain:pretrain_command", "Make a small model that imitates bots."),
-    "serve": CommandEntry("serve:serve_command", "Serve a model to OpenAI-compatible clients."),
-    "mcp": CommandEntry("mcp:mcp_command", "Let MCP clients play, such as coding agents."),
-    "list": CommandEntry("listing:app", "List games, players and models."),
-    "doctor": CommandEntry(
-        "doctor:doctor_command", "Check what is installed; write a settings file."
+    "web": CommandEntry("Show a folder's games, results and runs in a browser.", "web:web"),
+    "eval": CommandEntry("Measure a player, or finished games.", "evaluate:evaluate"),
+    "tournament": CommandEntry("Rate players against each other.", "tournament:tournament"),
+    "exploit": CommandEntry("Compute how exploitable a bot is.", "exploit:exploit"),
+    "train": CommandEntry("Train a model by GRPO over full games.", "train:train"),
+    "pretrain": CommandEntry("Make a small model that imitates bots.", "pretrain:pretrain"),
+    "serve": CommandEntry("Serve a model to OpenAI-compatible clients.", "serve:serve"),
+    "mcp": CommandEntry("Let MCP clients play, such as coding agents.", "mcp:mcp"),
+    "list": CommandEntry(
+        "List games, players and models.",
+        commands={
+            "games": CommandEntry("List the games, or show one.", "listing:list_games"),
+            "agents": CommandEntry("List who can take a seat.", "listing:list_agents"),
+            "models": CommandEntry("List the models on this machine.", "listing:list_models"),
+        },
     ),
-    "bench": CommandEntry("bench:app", "Run a benchmark suite, verify it, rank players."),
-    "atropos": CommandEntry("atropos:app", "Exchange training games with Atropos."),
-    "openenv": CommandEntry("openenv:app", "Serve games as environments of OpenEnv."),
-    "verifiers": CommandEntry("verifiers:app", "Package games as environments of verifiers."),
+    "doctor": CommandEntry("Check what is installed; write a settings file.", "doctor:doctor"),
+    "bench": CommandEntry(
+        "Run a benchmark suite, verify it, rank players.",
+        commands={
+            "list": CommandEntry("List the suites.", "bench:list_suites"),
+            "run": CommandEntry("Play a suite with one player.", "bench:run_suite"),
+            "verify": CommandEntry("Check the games of a submission.", "bench:verify"),
+            "compare": CommandEntry("Compare how two submissions talk.", "bench:compare"),
+            "site": CommandEntry("Write a leaderboard that opens from disk.", "bench:write_site"),
+        },
+    ),
+    "atropos": CommandEntry(
+        "Exchange training games with Atropos.",
+        commands={
+            "train": CommandEntry("Train a model on batches of games.", "atropos_train:train"),
+            "serve": CommandEntry("Play games, and push them for training.", "atropos:serve"),
+        },
+    ),
+    "openenv": CommandEntry(
+        "Serve games as environments of OpenEnv.",
+        commands={
+            "serve": CommandEntry("Serve a game.", "openenv:serve"),
+            "package": CommandEntry("Write an environment package.", "openenv:package"),
+        },
+    ),
+    "verifiers": CommandEntry(
+        "Package games as environments of verifiers.",
+        commands={"package": CommandEntry("Write a Python package.", "verifiers:package")},
+    ),
 }
 """The commands by name; each file is imported when its command is used."""
 
@@ -80,60 +118,43 @@ SIMILAR = str.maketrans(
 )
 """Replacements of characters that the encoding of an output lacks."""
 
-COLUMN = max(map(len, COMMANDS)) + 4
-"""Where the summaries begin, in every group."""
 
-
-class RootGroup(TyperGroup):
-    """The group of all commands."""
-
-    def __init__(self, **attributes: Any) -> None:
-        super().__init__(**{**attributes, "commands": {}})
-        self.commands = Commands(COMMANDS)
-
-    def invoke(self, ctx: Context) -> object:
-        """Run the command. Ctrl-C becomes an Abort: Typer would end without a word."""
-        try:
-            return super().invoke(ctx)
-        except KeyboardInterrupt:
-            raise typer.Abort from None
-
-    def list_commands(self, ctx: Context) -> list[str]:
-        """Return the names of the commands."""
-        return [name for names in GROUPS.values() for name in names.split()]
-
-    def format_commands(self, ctx: Context, formatter: HelpFormatter) -> None:
-        """Write the commands by group, without importing them."""
-        for title, names in GROUPS.items():
-            with formatter.section(title):
-                rows = [(name, COMMANDS[name].summary) for name in names.split()]
-                write_definitions(formatter, rows, COLUMN)
-
-
-app = typer.Typer(
-    name="arena",
-    cls=RootGroup,
-    help="Language models, bots and people play games of hidden information. Cluedo first.",
-    no_args_is_help=True,
-    add_completion=True,
-    rich_markup_mode=None,
-    # Every flag can also be set in the environment: --out of play is ARENA_PLAY_OUT.
-    context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "ARENA"},
-)
-
-
-@app.callback(invoke_without_command=True)
-def _root(
-    version: bool = typer.Option(False, "--version", show_envvar=False, help="Print the version."),
-    debug: bool = typer.Option(False, "--debug", help="Show the trace of an error."),
-) -> None:
-    if debug:  # `run` reads it, which also reports errors of other parameters.
-        os.environ[DEBUG] = "1"
-    if version:
+def _print_version(ctx: click.Context, _: click.Parameter, is_given: bool) -> None:
+    if is_given:
         from arena.core.version import __version__
 
         print(f"arena {__version__}")
-        raise typer.Exit
+        ctx.exit()
+
+
+def _debug(_: click.Context, __: click.Parameter, is_given: bool) -> None:
+    if is_given:  # `run` reads it, which also reports errors of other parameters.
+        os.environ[DEBUG] = "1"
+
+
+app = CommandGroup(
+    "arena",
+    COMMANDS,
+    "Language models, bots and people play games of hidden information. Cluedo first.",
+    titles=GROUPS,
+    params=[
+        click.Option(
+            ["--version"],
+            is_flag=True,
+            expose_value=False,
+            callback=_print_version,
+            help="Print the version.",
+        ),
+        click.Option(
+            ["--debug"],
+            is_flag=True,
+            is_eager=True,
+            expose_value=False,
+            callback=_debug,
+            help="Show the trace of an error.",
+        ),
+    ],
+)
 
 
 def main() -> None:
@@ -143,6 +164,10 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="similar")
+    if instruction := os.environ.get(COMPLETE):
+        from click.shell_completion import shell_complete
+
+        sys.exit(shell_complete(app, {}, "arena", COMPLETE, instruction))
     stopped_by = stop_as_ctrl_c()
     code = run(sys.argv[1:])
     sys.exit(128 + stopped_by[0] if stopped_by and code == INTERRUPTED else code)
@@ -151,10 +176,12 @@ def main() -> None:
 def run(arguments: list[str]) -> int:
     """Run one command and return its exit code."""
     try:
-        _read_dotenv()
-        code = app(arguments, standalone_mode=False)
+        with app.make_context("arena", arguments) as ctx:
+            code = app.invoke(ctx)
         if sys.stdout is not None:
             sys.stdout.flush()
+    except click.exceptions.Exit as end:
+        return end.exit_code
     # Other exceptions than arena's are faults of arena or of a plugin: one line for them, too.
     except (Exception, KeyboardInterrupt) as error:
         if os.environ.get(DEBUG) == "1":
@@ -206,12 +233,11 @@ def _described(error: BaseException) -> tuple[str, int]:
     while isinstance(error, BaseExceptionGroup):  # Of a group of tasks.
         error = error.exceptions[0]
     match error:
-        case typer.TyperException():
-            message = error.format_message().rstrip(".")
-            return "; ".join(filter(None, [message, _origin(error)])), error.exit_code
+        case click.ClickException():
+            return error.format_message().rstrip("."), error.exit_code
         case ArenaError():
             return str(error), 2 if isinstance(error, UsageError) else 1
-        case KeyboardInterrupt() | typer.Abort():
+        case KeyboardInterrupt() | click.Abort():
             return "interrupted", INTERRUPTED
         case MemoryError():
             return "out of memory; what was written is kept", 1
@@ -219,23 +245,6 @@ def _described(error: BaseException) -> tuple[str, int]:
             return _os_error_text(error), 1
     fault = f"unexpected {type(error).__name__}: {error}"
     return f"{fault}; 'arena --debug COMMAND' shows where it comes from", 1
-
-
-def _read_dotenv() -> None:
-    """Put the flags that `.env` sets into the environment, where Typer reads them.
-
-    Keys of providers stay out of it: other programs that are started could read them there.
-    """
-    own = {name: text for name, text in dotenv().items() if not os.environ.get(name)}
-    if not own:
-        return
-    from arena.llm.config import check_folder_values  # The import takes time.
-
-    flags = tuple(f"ARENA_{name.upper()}_" for name in COMMANDS)
-    for name, text in own.items():
-        if name.startswith((*flags, "ARENA_VLLM_PYTHON", "LLM_BACKEND", "ART_WRAPPER_URL")):
-            check_folder_values(DOTENV_FILE, text, name)
-    os.environ |= {n: text for n, text in own.items() if n.startswith(flags)}
 
 
 def _show_warning(
@@ -246,18 +255,6 @@ def _show_warning(
         _fail(f"warning: {message}", 0)
     else:
         usual(message, category, *place)
-
-
-def _origin(error: typer.TyperException) -> str:
-    """Return the source of a bad value that is not in the command line."""
-    ctx, param = getattr(error, "ctx", None), getattr(error, "param", None)
-    if ctx is None or param is None or param.name is None:
-        return ""
-    source = ctx.get_parameter_source(param.name)
-    if source is None or source.name != "ENVIRONMENT":
-        return ""
-    variable = param.envvar or f"{ctx.auto_envvar_prefix}_{param.name.upper()}"
-    return f"it comes from the environment variable {variable}"
 
 
 def _os_error_text(error: OSError) -> str:

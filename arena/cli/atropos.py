@@ -6,46 +6,37 @@ Flags have the names of atroposlib where it has one.
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, ClassVar
 
-import typer
 from pydantic import JsonValue, SecretStr
 
-from arena.cli.atropos_train import train_command
-from arena.cli.flags import FieldsOf, GameFlags, GameName, Given, flag_groups
-from arena.cli.help import ArenaCommand
+from arena.cli.options import GameOptions
 from arena.core.errors import UsageError
-from arena.llm.config import Config, SettingsLayer, setting
+from arena.llm.config import Config, setting
 from arena.llm.settings import Settings
 from arena.plugins.catalog import require
 from trainers.config.config import TrainConfig
-from trainers.config.presets import DEFAULT, resolve
+from trainers.config.presets import settled
 
 if TYPE_CHECKING:
     from arena.llm.service import LLMService
     from trainers.atropos.environment import EnvironmentOptions
     from trainers.atropos.group_player import GroupPlayer
 
-app = typer.Typer(
-    help="Exchange training games with Atropos (atroposlib 0.4.0).", no_args_is_help=True
-)
-
-app.command("train", cls=ArenaCommand)(train_command)
-
 RESTART_PATIENCE = 300.0
 """Seconds to wait for a server that does not answer: a trainer may restart the model's."""
 
 
-class OpenAIFlags(Config):
+class OpenAIOptions(Config):
     """The OpenAI-compatible server of the model that learns."""
 
     base_url: str = setting("http://127.0.0.1:5001/v1", flag="--openai.base_url")
     """URL of the model's server, …/v1."""
     served_model: str = setting("", flag="--openai.model_name")
     """Its name there. Default: the newest adapter NAME@STEP, else the first model."""
-    api_key: str = setting("", flag="--openai.api_key")
+    api_key: str = setting("", flag="--openai.api_key", variable="ARENA_OPENAI_API_KEY")
     """Its key; also ARENA_OPENAI_API_KEY."""
     server_type: str = setting("vllm", flag="--openai.server_type")
     """vllm or openai: the same calls for both."""
@@ -65,11 +56,6 @@ class OpenAIFlags(Config):
         url = self.base_url.rstrip("/")
         return url if url.endswith("/v1") else f"{url}/v1"
 
-    @property
-    def key(self) -> str:
-        """The key of the server; empty if there is none of its own."""
-        return self.api_key or os.environ.get("ARENA_OPENAI_API_KEY", "")
-
     def add_to(self, llm: LLMService, games: int) -> None:
         """Register the model as the learner. Raises UsageError."""
         require("arena atropos", ("httpx",), "models")
@@ -85,27 +71,13 @@ class OpenAIFlags(Config):
                 "read_timeout": self.timeout,
             }
         )
-        key = SecretStr(self.key) if self.key else llm.settings.secret("ARENA_API_KEY")
+        key = SecretStr(self.api_key) if self.api_key else llm.settings.secret("ARENA_API_KEY")
         server = HTTPBackend(check_url(self.url), self.served_model, limits, key)
         learner = server if self.served_model else NewestModel(server)
         llm.add(NEWEST, learner, is_trained=True)
 
 
-LEARNER_FLAGS = {
-    **dict.fromkeys(("self_play", "opponents", "reward", "reward_fn", "prompt", "max_tokens"), ""),
-    "temperature": "",
-    "guided": "--guided/--free",
-    "seed": "",
-    "rollouts_per_group": "--env.group_size",
-    "rollout_timeout": "--env.worker_timeout",
-}
-"""Settings of `arena train` that are flags here too, and the names that Atropos has for them."""
-LEARNER_DEFAULTS: dict[str, JsonValue] = {"rollouts_per_group": 4, "rollout_timeout": 600.0}
-Learner = Annotated[Given, FieldsOf(TrainConfig, LEARNER_FLAGS, LEARNER_DEFAULTS)]
-"""The players, the reward and the sampling."""
-
-
-class EnvFlags(Config):
+class EnvironmentFlags(Config):
     """The trajectory API, and how much to play for it."""
 
     max_token_length: int = setting(2048, flag="--env.max_token_length", ge=1)
@@ -116,7 +88,7 @@ class EnvFlags(Config):
         "http://127.0.0.1:8000", flag="--rollout-server-url/--env.rollout_server_url"
     )
     """The trajectory API: atroposlib's run-api."""
-    total_steps: int = setting(1000, flag="--env.total_steps", ge=-1)
+    env_steps: int = setting(1000, flag="--env.total_steps", ge=-1)
     """Batches. -1: the trainer's number."""
     max_batches_offpolicy: int = setting(3, flag="--env.max_batches_offpolicy", ge=1)
     """Batches that may wait."""
@@ -127,7 +99,7 @@ class EnvFlags(Config):
     )
     """Drop groups with equal scores."""
 
-    def options(self, game: str, group_size: int) -> EnvironmentOptions:
+    def environment_options(self, game: str, group_size: int) -> EnvironmentOptions:
         """Return the options of the environment."""
         from trainers.atropos.environment import EnvironmentOptions
         from trainers.atropos.wire import EnvRegistration
@@ -139,21 +111,38 @@ class EnvFlags(Config):
                 weight=1.0,
                 group_size=group_size,
             ),
-            total_steps=self.total_steps,
+            total_steps=self.env_steps,
             max_num_workers=self.max_num_workers,
             max_batches_offpolicy=self.max_batches_offpolicy,
         )
 
 
-@app.command("serve", cls=ArenaCommand)
-@flag_groups
-def serve_command(
-    game: GameName,
-    game_flags: GameFlags,
-    env_flags: EnvFlags,
-    learner: Learner,
-    openai_flags: OpenAIFlags,
-) -> int:
+class TrajectoryServeOptions(GameOptions, EnvironmentFlags, OpenAIOptions, TrainConfig):
+    """Options of `arena atropos serve`: the players, the reward and the sampling."""
+
+    short_help = (
+        "players option text_level rollout_server_url rollouts_per_group env_steps self_play "
+        "opponents reward max_tokens seed base_url"
+    )
+    help_examples = (
+        "arena atropos serve cluedo --openai.base_url http://127.0.0.1:5001/v1",
+        "arena atropos serve kuhn_poker --env.group_size 8 --env.total_steps 100",
+    )
+    own_flags: ClassVar[Mapping[str, str | bool]] = {
+        **dict.fromkeys(TrainConfig.settings(), False),
+        **dict.fromkeys(("self_play", "opponents", "reward", "reward_fn", "prompt"), True),
+        **dict.fromkeys(("text_level", "max_turns", "max_tokens", "temperature", "seed"), True),
+        "guided": "--guided/--free",
+        "rollouts_per_group": "--env.group_size",
+        "rollout_timeout": "--env.worker_timeout",
+    }
+    own_defaults: ClassVar[Mapping[str, JsonValue]] = {
+        "rollouts_per_group": 4,
+        "rollout_timeout": 600.0,
+    }
+
+
+def serve(options: TrajectoryServeOptions) -> int:
     """Play games with a served model, and push groups of them to a trajectory API.
 
     Each group holds the games of one deal in one seat.
@@ -161,16 +150,16 @@ def serve_command(
     from trainers.atropos.client import TrajectoryClient
     from trainers.atropos.environment import TrajectoryEnvironment
 
-    settings, config = Settings.load(), learner_config(game, game_flags, learner)
+    settings, config = Settings.load(), learner_config(options)
 
     def notify(line: str) -> None:
         print(line, file=sys.stderr, flush=True)
 
     async def play() -> None:
-        player, llm = make_player(config, game_flags, env_flags, openai_flags, settings)
-        client = TrajectoryClient(env_flags.rollout_server_url, RESTART_PATIENCE, notify)
-        options = env_flags.options(game, config.rollouts_per_group)
-        environment = TrajectoryEnvironment(client, player, options, notify)
+        player, llm = make_player(config, options, settings)
+        client = TrajectoryClient(options.rollout_server_url, RESTART_PATIENCE, notify)
+        limits = options.environment_options(config.game, config.rollouts_per_group)
+        environment = TrajectoryEnvironment(client, player, limits, notify)
         try:
             await environment.run()
         finally:
@@ -182,19 +171,10 @@ def serve_command(
     return 0
 
 
-def learner_config(game: str, game_flags: GameFlags, learner: Given) -> TrainConfig:
+def learner_config(options: TrajectoryServeOptions) -> TrainConfig:
     """Return the settings of the games. Raises UsageError."""
-    values: dict[str, JsonValue] = {
-        "options": game_flags.options(),
-        "text_level": game_flags.text_level,
-        "max_turns": game_flags.max_turns or 0,
-    }
-    layers = [
-        SettingsLayer("flag", {**learner.flags, **values}),
-        SettingsLayer("environment", learner.environment),
-        SettingsLayer("default", LEARNER_DEFAULTS),
-    ]
-    return resolve(game, DEFAULT, layers).config
+    config = options.part(TrainConfig)
+    return settled(config.model_copy(update={"options": options.game_options()}))
 
 
 def _patient(settings: Settings) -> Settings:
@@ -207,19 +187,15 @@ def _patient(settings: Settings) -> Settings:
 
 
 def make_player(
-    config: TrainConfig,
-    game_flags: GameFlags,
-    env_flags: EnvFlags,
-    openai_flags: OpenAIFlags,
-    settings: Settings,
+    config: TrainConfig, options: TrajectoryServeOptions, settings: Settings
 ) -> tuple[GroupPlayer, LLMService]:
     """Return the player of groups and its service, which the caller closes. Raises UsageError."""
     from arena.llm.service import LLMService
     from trainers.atropos.group_player import GroupPlayer
 
-    the_game = game_flags.make(config.game)
+    game = options.make_game()
     llm = LLMService.limited(config.limits, _patient(settings))
-    games = config.rollouts_per_group * env_flags.max_num_workers * the_game.num_players
-    openai_flags.add_to(llm, games)
-    player = GroupPlayer(config, the_game, llm, keep_equal=not env_flags.different_scores)
+    games = config.rollouts_per_group * options.max_num_workers * game.num_players
+    options.add_to(llm, games)
+    player = GroupPlayer(config, game, llm, keep_equal=not options.different_scores)
     return player, llm

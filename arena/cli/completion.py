@@ -37,3 +37,7 @@ def _specs() -> Iterator[str]:
 
 def _starting(names: Iterable[str], incomplete: str) -> list[str]:
     return [name for name in names if name.startswith(incomplete)]
+
+
+COMPLETIONS = {"game": complete_game, "spec": complete_spec, "seat": complete_seat}
+"""Functions by the name that a setting states."""

@@ -10,12 +10,11 @@ from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, requires, version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from arena.cli.flags import JsonFlag
+from arena.cli.options import OutputOptions
 from arena.core.version import __version__
+from arena.llm.config import setting
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -88,24 +87,23 @@ class Package:
     install: str
 
 
-def doctor_command(
-    init: Annotated[
-        Path | None,
-        typer.Option(
-            "--init", metavar="FOLDER", help="Write a commented arena.toml there instead."
-        ),
-    ] = None,
-    as_json: JsonFlag = False,
-) -> int:
+class DoctorOptions(OutputOptions):
+    """Options of `arena doctor`."""
+
+    init: Path | None = setting(None)
+    """Folder: write a commented arena.toml there instead."""
+
+
+def doctor(options: DoctorOptions) -> int:
     """Print what is installed and what is missing. Exits with 1 if a required package is."""
-    if init is not None:
+    if options.init is not None:
         from arena.cli.init import write_settings
 
-        write_settings(init)
+        write_settings(options.init)
         return 0
     packages = examine()
     complete = all(p.version for p in packages if not p.extra)
-    if as_json:
+    if options.as_json:
         found = {"complete": complete, "packages": [asdict(p) for p in packages]}
         print(json.dumps({"arena": __version__, **found}))
     else:

@@ -8,23 +8,21 @@ import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
 from pydantic import JsonValue
 
 from arena.agents.seating import default_opponent
-from arena.cli.completion import complete_game, complete_spec
-from arena.cli.experiment import ExperimentFlags, ExperimentRun
-from arena.cli.flags import Flag, GameFlags, SeedFlag, flag_groups, typed_names
-from arena.cli.play_flags import ModelFlags, has_models
-from arena.cli.report import ReportFlags
+from arena.cli.experiment import ExperimentOptions, ExperimentRun
+from arena.cli.options import ExecutorOptions, has_models
+from arena.cli.report import ReportOptions
 from arena.cli.terminal import consume, echo, print_copies
 from arena.core.errors import ArenaError, UsageError
 from arena.core.game import Game
 from arena.core.spec import redacted, split_specs
 from arena.core.text import pluralize, printable
 from arena.evaluation.records import Slot
+from arena.llm.config import argument, setting
 
 if TYPE_CHECKING:
     from arena.evaluation.aggregation import EvaluationAggregator
@@ -36,81 +34,57 @@ BLANKS = re.compile(r"\s*,\s*")
 MAX_DEALS = 10_000
 """Deals after which --until-ci stops, unless --games sets another number."""
 
-AgainstFlag = Annotated[
-    list[str],
-    Flag(
-        help="SPEC[,SPEC…] of the other seats. Too few are repeated; from too many, a random "
-        "subset is drawn per deal. 'self' is the player under test. Default: the game's default "
-        "opponent."
-    ),
-]
-UntilFlag = Annotated[
-    float | None,
-    Flag(
-        min=0.0,
-        help="Play until the 95 % half-width is below this, in units of the return (win rate "
-        "0.03: about 3,000 deals), at most --games (10,000) deals.",
-    ),
-]
 
-BaselineFlag = Annotated[
-    str | None, Flag(help="SPEC to compare with, on the same deals in the same seats.")
-]
-ScaffoldsFlag = Annotated[
-    str | None,
-    Flag(
-        help="Compare the player with itself: two or more of none, notes, deductions and "
-        "scratchpad, with commas between them. Each deal is played once with each."
-    ),
-]
-DealsFlag = Annotated[int | None, Flag(min=1, max=10**5, help="Deals. Default: 100.")]
+class EvalOptions(ExperimentOptions):
+    """Options of `arena eval`."""
 
+    short_help = (
+        "player against baseline finished players text_level games seed out resume max_cost html"
+    )
+    help_examples = (
+        "arena eval cluedo --player bot:oracle --baseline bot:detective --games 200",
+        "arena eval --from runs/play --csv out.csv",
+    )
 
-FROM_FLAGS = frozenset(
-    ("from_", "scored", "executor", "workers", "address", "csv", "html", "markdown", "as_json")
-) | {"explain"}
-"""Flags that go with --from."""
+    game: str = argument("", complete="game")
+    """The game; 'arena list games' lists them."""
+    player: list[str] = setting([], complete="spec")
+    """SPEC of the player that is measured."""
+    finished: list[Path] = setting([], flag="--from")
+    """Measure finished games instead: replays, folders, runs."""
+    against: list[str] = setting([])
+    """SPEC[,SPEC…] of the other seats. Too few are repeated; from too many, a random subset is
+    drawn per deal. 'self' is the player under test. Default: the game's default opponent."""
+    baseline: str | None = setting(None)
+    """SPEC to compare with, on the same deals in the same seats."""
+    scaffolds: str | None = setting(None)
+    """Compare the player with itself: two or more of none, notes, deductions and scratchpad, with
+    commas between them. Each deal is played once with each."""
+    games: int | None = setting(None, ge=1, le=10**5)
+    """Deals. Default: 100."""
+    until_ci: float | None = setting(None, ge=0)
+    """Play until the 95 % half-width is below this, in units of the return (win rate 0.03: about
+    3,000 deals), at most --games (10,000) deals."""
 
 
-@flag_groups
-def eval_command(
-    ctx: typer.Context,
-    game_flags: GameFlags,
-    flags: ExperimentFlags,
-    report_flags: ReportFlags,
-    model_flags: ModelFlags,
-    game: Annotated[
-        str | None,
-        typer.Argument(
-            help="The game; 'arena list games' lists them.", autocompletion=complete_game
-        ),
-    ] = None,
-    player: Annotated[
-        list[str], Flag(help="SPEC of the player that is measured.", autocompletion=complete_spec)
-    ] = [],  # noqa: B006
-    from_: Annotated[
-        list[Path],
-        Flag("--from", help="Measure finished games instead: replays, folders, runs."),
-    ] = [],  # noqa: B006
-    against: AgainstFlag = [],  # noqa: B006
-    baseline: BaselineFlag = None,
-    scaffolds: ScaffoldsFlag = None,
-    games: DealsFlag = None,
-    until_ci: UntilFlag = None,
-    seed: SeedFlag = None,
-) -> int:
+FROM_OPTIONS = {"finished", "scored", *ExecutorOptions.model_fields, *ReportOptions.model_fields}
+"""Options that go with --from."""
+
+
+def evaluate(options: EvalOptions) -> int:
     """Measure a player: returns, wins, exact deduction metrics, the difference to a baseline."""
-    if from_:
-        for name in sorted(typed_names(ctx) - FROM_FLAGS):
+    if options.finished:
+        for name in sorted(options.given_by("flag") - FROM_OPTIONS):
             raise UsageError(f"--from measures games that were played before: leave out {name}")
-        return _measure_finished(from_, flags, report_flags)
-    if game is None or not player:
+        return _measure_finished(options)
+    if not options.game or not options.player:
         raise UsageError("name GAME and --player, or finished games with --from")
     from arena.evaluation.schedule import SELF, evaluation_schedule
 
-    the_game, tested = game_flags.make(game), _single(player)
-    opponents = _opponents(the_game, against)
-    compared = _compared(tested, baseline, scaffolds, until_ci)
+    game, tested = options.make_game(), _single(options.player)
+    baseline, scaffolds = options.baseline, options.scaffolds
+    opponents = _opponents(game, options.against)
+    compared = _compared(tested, baseline, scaffolds, options.until_ci)
     opponent_names = [redacted(spec) for spec in opponents]
     names, baseline_name = [redacted(spec) for spec in compared], baseline and redacted(baseline)
     specs = [*compared, *(spec for spec in opponents if spec != SELF)]
@@ -120,18 +94,19 @@ def eval_command(
         "against": [*opponent_names],
         **({"scaffolds": [*names]} if scaffolds else {}),
     }
-    run = ExperimentRun("eval", the_game, game_flags, model_flags, flags, specs, seed, settings)
+    run = ExperimentRun("eval", game, options, specs, settings)
     run.check()
-    report_flags.check()
-    deals = games or (MAX_DEALS if until_ci is not None else 100)
+    options.check_files()
+    deals = options.games or (MAX_DEALS if options.until_ci is not None else 100)
 
     def schedule(run_seed: int, _: Sequence[Slot]) -> list[Slot]:
-        seats = the_game.num_players
+        seats = game.num_players
         slots = evaluation_schedule(seats, compared[0], opponents, compared[1:], deals, run_seed)
         return list(slots)
 
-    aggregator = _aggregator(the_game, names, opponent_names, scaffolds is not None, until_ci)
-    return run.conduct(schedule, aggregator, report_flags)
+    by_scaffold = scaffolds is not None
+    aggregator = _aggregator(game, names, opponent_names, by_scaffold, options.until_ci)
+    return run.conduct(schedule, aggregator)
 
 
 def _aggregator(
@@ -192,29 +167,29 @@ def _opponents(game: Game, against: list[str]) -> list[str]:
     return specs
 
 
-def _measure_finished(paths: list[Path], flags: ExperimentFlags, report_flags: ReportFlags) -> int:
+def _measure_finished(options: EvalOptions) -> int:
     """Report games that were played earlier, by player and role; `scored=0` skips the posterior."""
     from arena.evaluation.analysis import GroupedAnalyses, analyze, find_files
 
-    report_flags.check()
-    flags.check_executor()
-    files, analyses = find_files(paths), GroupedAnalyses()
+    options.check_files()
+    options.check_executor()
+    files, analyses = find_files(options.finished), GroupedAnalyses()
 
     async def measure() -> None:
-        async with flags.make_executor(len(files)) as executor:
-            games = analyze(files, executor, flags.scored > 0)
+        async with options.make_executor(len(files)) as executor:
+            games = analyze(files, executor, options.scored > 0)
             await consume(games, analyses.add, len(files), "games")
 
     try:
         asyncio.run(measure())
     except KeyboardInterrupt:
         echo("interrupted; this is the result of the games read so far", file=sys.stderr)
-        _output(analyses, report_flags)
+        _output(analyses, options)
         return 130
     for skipped in analyses.skipped:
         echo(printable(f"skipped {skipped.path}: {skipped.reason}"), file=sys.stderr)
     print_copies(analyses.copies)
-    _output(analyses, report_flags)
+    _output(analyses, options)
     return 0
 
 
@@ -239,18 +214,18 @@ def headings(reports: Sequence[Report]) -> list[str]:
     return texts
 
 
-def _output(analyses: GroupedAnalyses, report_flags: ReportFlags) -> None:
+def _output(analyses: GroupedAnalyses, options: ReportOptions) -> None:
     reports = analyses.reports()
     if not reports:
         number = len(analyses.skipped)
         files = "the file is not a" if number == 1 else f"none of the {number} files is a"
         raise ArenaError(f"{files} finished game")
-    report_flags.write_files(*reports)
-    if report_flags.as_json:
+    options.write_files(*reports)
+    if options.as_json:
         skipped = [{"path": str(s.path), "reason": s.reason} for s in analyses.skipped]
         documents = [report.to_json() for report in reports]
         print(json.dumps({"reports": documents, "skipped": skipped}, allow_nan=False))
     else:
         titles = headings(reports) if len(reports) > 1 else [""]
         for report, title in zip(reports, titles, strict=True):
-            report_flags.show(report, title)
+            options.show(report, title)

@@ -13,15 +13,16 @@ from typing import TYPE_CHECKING
 
 from pydantic import JsonValue
 
-from arena.cli.flags import GameFlags, first_seed
-from arena.cli.play_flags import (
-    ExecutorFlags,
-    ModelFlags,
+from arena.cli.options import (
+    ExecutorOptions,
+    ModelOptions,
+    SeedOptions,
+    TextOptions,
     games_that_fit,
     has_models,
     probe_models,
 )
-from arena.cli.report import ReportFlags
+from arena.cli.report import ReportOptions
 from arena.cli.terminal import echo, progress_bar, run_until_stopped, settle_accounts, unused_path
 from arena.core.errors import ArenaError, MissingDependency, UsageError
 from arena.core.spec import Spec
@@ -29,6 +30,7 @@ from arena.core.text import pluralize
 from arena.episodes.files import game_stem
 from arena.evaluation.records import RESULTS, Slot
 from arena.llm.config import setting
+from arena.llm.settings import MODELS
 from replays.html_report import write_html
 
 if TYPE_CHECKING:
@@ -55,8 +57,8 @@ MAX_SPEC = 40
 """Characters of a SPEC in the name of a folder."""
 
 
-class MeasureFlags(ExecutorFlags):
-    """Flags of a run that measures players: its folder, and how its games are played."""
+class MeasureOptions(ExecutorOptions, ModelOptions):
+    """Options of a run that measures players: its folder, and how its games are played."""
 
     out: Path | None = setting(None)
     """Folder for results and replays. Default: a new one in runs/."""
@@ -65,15 +67,15 @@ class MeasureFlags(ExecutorFlags):
     max_concurrent: int | None = setting(None, ge=1, le=MOST_GAMES)
     """Games played at the same time, if models play. Default: 16, or fewer if the
     cache of an embedded model holds fewer chats, or all with --batch."""
-    batch: bool = setting(False, "Models", flag="--batch")
+    batch: bool = setting(False, MODELS, flag="--batch")
     """Ask hosted models through the batches of their provider, at half the price: each decision
     takes minutes to hours, in all games at once."""
-    dry_run: bool = setting(False, "Models", flag="--dry-run")
+    dry_run: bool = setting(False, MODELS, flag="--dry-run")
     """Estimate calls, tokens and cost from a few games of bots, without calling a model."""
 
 
-class ExperimentFlags(MeasureFlags):
-    """Flags of an evaluation or a tournament."""
+class ExperimentOptions(TextOptions, ReportOptions, SeedOptions, MeasureOptions):
+    """Options of an evaluation or a tournament."""
 
     scored: int = setting(100, flag=False, ge=0)
     """Games per player that the exact posterior scores: the first ones."""
@@ -164,8 +166,8 @@ class ExperimentFiles:
 
 def match_of(
     game: Game,
-    game_flags: GameFlags,
-    model_flags: ModelFlags,
+    options: TextOptions,
+    models: ModelOptions,
     specs: Sequence[str],
     dry_run: bool = False,
     batch: bool = False,
@@ -178,12 +180,12 @@ def match_of(
 
     if any(Spec.parse(spec).is_human for spec in specs):
         raise UsageError("people are not measured; use 'human' in arena play")
-    turns, with_models = game_flags.max_turns, has_models(specs)
+    turns, with_models = options.max_turns, has_models(specs)
     if batch and not with_models:
         raise UsageError("--batch is for hosted models, and none of the players is one")
-    llm = model_flags.service(dry_run, batch) if with_models else None
-    chat = model_flags.options(game, specs, turns, llm) if with_models else None
-    match = Match(game, text_level=game_flags.text_level, chat=chat, max_turns=turns)
+    llm = models.service(dry_run, batch) if with_models else None
+    chat = models.chat_options(game, specs, turns, llm) if with_models else None
+    match = Match(game, text_level=options.text_level, chat=chat, max_turns=turns)
     # A batch may take a day.
     return replace(match, decision_seconds=None) if batch else match, llm
 
@@ -205,46 +207,40 @@ class ExperimentRun:
         self,
         kind: Kind,
         game: Game,
-        game_flags: GameFlags,
-        model_flags: ModelFlags,
-        flags: ExperimentFlags,
+        options: ExperimentOptions,
         specs: Sequence[str],
-        seed: int | None,
         settings: Mapping[str, JsonValue],
     ) -> None:
         self.game = game
-        self.flags = flags
+        self.options = options
         self.specs = list(dict.fromkeys(specs))
-        self.seed = seed
-        """Seed that the user gives; None: that of the run which is resumed, or a random one."""
         self.resumed_by: str | None = None
         """Flags that continue this run, if they are not `--resume --out` and its folder."""
         self._match, self.llm = match_of(
-            game, game_flags, model_flags, self.specs, flags.dry_run, flags.batch
+            game, options, options, self.specs, options.dry_run, options.batch
         )
-        self._model_flags = model_flags
         chat = self._match.chat
         self._settings: dict[str, JsonValue] = {
-            "text_level": game_flags.text_level,
-            "max_turns": game_flags.max_turns,
+            "text_level": options.text_level,
+            "max_turns": options.max_turns,
             "models": chat.to_json() if chat else None,
             # So that the answers of batches that are on their way are not asked for again.
-            **({"batch": True} if flags.batch else {}),
+            **({"batch": True} if options.batch else {}),
             **settings,
         }
-        self._files = ExperimentFiles(kind, game, self._settings, flags.out)
+        self._files = ExperimentFiles(kind, game, self._settings, options.out)
 
     def check(self) -> None:
         """Raise the errors of all SPECs before anything is written or played."""
-        self.flags.check_executor()
+        self.options.check_executor()
         for spec in self.specs:
             check_agent(self._match, spec, self.llm)
 
     def _concurrent(self, games: int) -> int:
         """Return the number of games of models that are played at the same time."""
-        if self.flags.max_concurrent:
-            return self.flags.max_concurrent
-        if self.flags.batch:
+        if self.options.max_concurrent:
+            return self.options.max_concurrent
+        if self.options.batch:
             return max(1, min(games, MOST_GAMES))
         # With more games, a cache would lose each chat before its next turn.
         llm = self.llm
@@ -255,7 +251,6 @@ class ExperimentRun:
         self,
         schedule: Scheduler,
         aggregator: Aggregator,
-        report_flags: ReportFlags,
         is_whole: bool = True,
     ) -> int:
         """Play the missing games of the schedule, report, and return the exit code.
@@ -264,16 +259,16 @@ class ExperimentRun:
         `schedule` extends the games of an earlier run. An error that ends the run early is raised
         after the report of the finished games. A dry run plays nothing and prints an estimate.
         """
-        if self.flags.dry_run:
-            self._print_estimate(schedule, report_flags.as_json, aggregator.target)
+        if self.options.dry_run:
+            self._print_estimate(schedule, aggregator.target)
             return 0
-        if self.flags.resume:
-            opened = self._files.resume(self.seed)
+        if self.options.resume:
+            opened = self._files.resume(self.options.seed)
         else:
-            opened = self._files.create(first_seed(self.seed))
+            opened = self._files.create(self.options.first_seed())
         with opened as results:
             slots = schedule(results.experiment.seed, results.slots)
-            players, stop = self._conduct(results, slots, aggregator, report_flags)
+            players, stop = self._conduct(results, slots, aggregator)
         if is_whole and not stop:
             if self.llm:
                 self.llm.ledger.check_answers()
@@ -284,13 +279,13 @@ class ExperimentRun:
                     )
         return 130 if stop else 0
 
-    def _print_estimate(self, schedule: Scheduler, as_json: bool, until_ci: float | None) -> None:
+    def _print_estimate(self, schedule: Scheduler, until_ci: float | None) -> None:
         """Print what the missing games would ask of the models."""
         from arena.cli.model_estimate import print_estimate
 
-        seed, done, finished = first_seed(self.seed), list[Slot](), set[int]()
-        if self.flags.resume:
-            with self._files.resume(self.seed, dry_run=True) as results:
+        seed, done, finished = self.options.first_seed(), list[Slot](), set[int]()
+        if self.options.resume:
+            with self._files.resume(self.options.seed, dry_run=True) as results:
                 seed, done = results.experiment.seed, results.slots
                 finished = results.finished()
         missing = [slot for slot in schedule(seed, done) if slot.number not in finished]
@@ -298,8 +293,8 @@ class ExperimentRun:
             Counter(slot.specs for slot in missing),
             (replace(self._match, specs=slot.specs, seed=slot.seed) for slot in missing),
             self.llm,
-            self._model_flags,
-            as_json,
+            self.options,
+            self.options.as_json,
             until_ci,
         )
 
@@ -308,7 +303,6 @@ class ExperimentRun:
         results: Results,
         slots: Sequence[Slot],
         aggregator: Aggregator,
-        report_flags: ReportFlags,
     ) -> tuple[Sequence[PlayerReport], bool]:
         """Play and report; return the players and whether Ctrl-C has ended the run."""
         results.extend(slots)
@@ -320,7 +314,7 @@ class ExperimentRun:
         if aggregator.games:
             report = self._report(results, aggregator, len(slots))
             players = report.players
-            report_flags.output(report, f"Results: {folder}{self._write_page(report, folder)}")
+            self.options.output(report, f"Results: {folder}{self._write_page(report, folder)}")
         if stop:
             echo(
                 f"Kept: {pluralize(len(results.finished()), 'finished game')}; the same command "
@@ -351,7 +345,8 @@ class ExperimentRun:
 
         report = report_of_run(aggregator, planned, results.add_look(planned))
         notes = report.notes
-        if self.game.analysis.measures and report.scored < min(self.flags.scored, aggregator.games):
+        wanted = min(self.options.scored, aggregator.games)
+        if self.game.analysis.measures and report.scored < wanted:
             scored = pluralize(report.scored, "game")
             how = f"arena eval --from {results.folder} scores the others"
             notes = [*notes, f"Scored: only {scored}, as an earlier run was told; {how}."]
@@ -365,18 +360,18 @@ class ExperimentRun:
 
         setup = ExperimentSetup(
             match=self._match,
-            replays=results.folder / "replays" if self.flags.replays else None,
-            scored=first_games(slots, self.flags.scored),
+            replays=results.folder / "replays" if self.options.replays else None,
+            scored=first_games(slots, self.options.scored),
         )
         earlier = results.finished()
         async with AsyncExitStack() as stack:
             llm = await stack.enter_async_context(self.llm) if self.llm else None
             missing = len(slots) - len(earlier)
-            if llm and self.flags.batch:
+            if llm and self.options.batch:
                 llm.keep_batches(results.folder)
-            if llm and self._model_flags.probe and missing:
+            if llm and self.options.probe and missing:
                 await probe_models(llm, self.specs)
-            executor = await stack.enter_async_context(self.flags.make_executor(len(slots), llm))
+            executor = await stack.enter_async_context(self.options.make_executor(len(slots), llm))
             progress = stack.enter_context(progress_bar())
             # With two games per worker, no worker waits for its next game.
             wanted = self._concurrent(missing) if llm else 2 * executor.workers

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pydantic import BaseModel, ConfigDict, JsonValue
 
 from arena.agents.seating import make_agent
-from arena.cli.play_flags import LOCAL, ExecutorFlags, games_that_fit, has_models, probe_models
+from arena.cli.options import LOCAL, ExecutorOptions, games_that_fit, has_models, probe_models
 from arena.cli.terminal import echo, progress_bar, run_until_stopped, settle_accounts
 from arena.core.errors import ArenaError, UsageError
 from arena.core.game import Game
@@ -99,7 +99,7 @@ class GameRun:
     """None if no model plays."""
     delay: float = 0.0
     watch: bool = False
-    executor: ExecutorFlags = LOCAL
+    executor: ExecutorOptions = LOCAL
     probe: bool = False
     """Check the models once before several games."""
     start: Position | None = None

@@ -6,10 +6,10 @@ import json
 import textwrap
 from pathlib import Path
 
-from arena.cli.flags import help_text
 from arena.cli.terminal import echo
 from arena.core.errors import ArenaError, UsageError
-from arena.llm.config import CONFIG_FILE, Config, flag_names
+from arena.llm.config import Config, help_text
+from arena.llm.config_file import CONFIG_FILE
 
 TEMPLATE = """\
 # Settings of arena. A flag of a command comes first, then the environment (and a file .env), then
@@ -59,12 +59,12 @@ def write_settings(folder: Path) -> None:
 
     Raises UsageError if there is one already.
     """
-    from arena.cli.experiment import ExperimentFlags
-    from arena.cli.play_flags import ModelFlags
+    from arena.cli.experiment import ExperimentOptions
+    from arena.cli.options import ModelOptions
     from trainers.config.config import TrainConfig
 
     # Other commands have tables of the same kind.
-    tables = _table("models", ModelFlags), _table("eval", ExperimentFlags)
+    tables = _table("models", ModelOptions), _table("eval", ExperimentOptions)
     path = folder / CONFIG_FILE
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -78,14 +78,15 @@ def write_settings(folder: Path) -> None:
     echo(f"Settings: {path}   (all lines are comments; remove the # of those that you change)")
 
 
-def _table(name: str, config: type[Config]) -> str:
+def _table(title: str, config: type[Config]) -> str:
     """Return the table of a config: a comment for each field, with its default."""
-    lines = [f"\n[{name}]"]
-    for field, info in config.model_fields.items():
+    lines = [f"\n[{title}]"]
+    for name, setting in config.settings().items():
         # Some fields concern one call only.
-        if info.json_schema_extra is None or flag_names(field, info) in {"--dry-run", "--resume"}:
+        if setting.metavar or name in {"dry_run", "resume"}:
             continue
+        info = config.model_fields[name]
         default = json.dumps(info.default, default=str)
         lines += textwrap.wrap(help_text(info), WIDTH, initial_indent="# ", subsequent_indent="# ")
-        lines.append(f"# {field} =" if info.default is None else f"# {field} = {default}")
+        lines.append(f"# {name} =" if info.default is None else f"# {name} = {default}")
     return "\n".join(lines) + "\n"

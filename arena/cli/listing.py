@@ -7,53 +7,47 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
 from pydantic import JsonValue
 
-from arena.cli.flags import Flag, JsonFlag, MarkdownFlag
-from arena.cli.help import ArenaCommand
+from arena.cli.options import OutputOptions
 from arena.cli.terminal import echo, print_grids
 from arena.core.errors import ArenaError, UsageError
 from arena.core.spec import SCAFFOLDS, redacted
 from arena.core.text import UNKNOWN, short_count, size_text
-from arena.llm.config import config_table
+from arena.llm.config import argument, setting
+from arena.llm.config_file import config_table
 
 if TYPE_CHECKING:
     from arena.evaluation.document import Grid
     from arena.plugins.catalog import CatalogEntry
 
-app = typer.Typer(help="List games, players and models.", no_args_is_help=True)
+
+class GamesOptions(OutputOptions):
+    """Options of `arena list games`."""
+
+    name: str | None = argument(None)
+    """Only this game, with its rules, also as GAME:OPTION=VALUE; or this family of games."""
+    every: bool = setting(False, flag="--all")
+    """Also the games of the installed libraries."""
 
 
-@app.command("games", cls=ArenaCommand)
-def games_command(
-    name: Annotated[
-        str | None,
-        typer.Argument(
-            help="Only this game, with its rules, also as GAME:OPTION=VALUE; or this family of "
-            "games."
-        ),
-    ] = None,
-    every: Annotated[
-        bool, typer.Option("--all", help="Also the games of the installed libraries.")
-    ] = False,
-    as_json: JsonFlag = False,
-) -> None:
+def list_games(options: GamesOptions) -> int:
     """List the games, one a line; or show one game with its rules, options and bots.
 
     A game that cannot be loaded is a warning.
     """
     from arena.plugins.loader import catalog, make_game
 
+    name = options.name
     if name in catalog().names("game_family"):
         family = _family(name)
-        if as_json:
+        if options.as_json:
             print(json.dumps(family))
         else:
             _print_family(family)
-        return
+        return 0
     games = []
     for each in [name] if name else catalog().names("game"):
         try:
@@ -66,13 +60,13 @@ def games_command(
     rules = make_game(name).text.rules() if name else None
     entries = [] if name else catalog().entries("game_family")
     families = [{"name": entry.name, "summary": entry.summary} for entry in entries]
-    listed = list(_families(entries)) if every else []
-    if as_json:
+    listed = list(_families(entries)) if options.every else []
+    if options.as_json:
         print(json.dumps({"games": games, "families": listed or families}))
-        return
+        return 0
     if rules is not None:
         _print_game(games[0], rules)
-        return
+        return 0
     # The catalog has the shorter summary.
     short = {entry.name: entry.summary for entry in catalog().entries("game")}
     rows = [("game", "players", "")]
@@ -85,6 +79,7 @@ def games_command(
         echo(f"\n{family['family']}/")
         _print_family(family)
     echo("\nRules, options and bots of a game, or the games of a library: arena list games NAME")
+    return 0
 
 
 def _print_game(game: dict[str, Any], rules: str) -> None:
@@ -160,17 +155,16 @@ def _allowed(field: dict[str, Any]) -> str:
     return str(field.get("type", "any"))
 
 
-@app.command("agents", cls=ArenaCommand)
-def agents_command(as_json: JsonFlag = False) -> None:
+def list_agents(options: OutputOptions) -> int:
     """List who can take a seat: kinds of players, and the bots of each game."""
     from arena.plugins.loader import catalog
 
     kinds = [{"spec": e.name, "summary": e.summary} for e in catalog().entries("agent")]
     models = [{"spec": e.name, "summary": e.summary} for e in catalog().entries("backend")]
     bots = _bots(catalog().entries("bot"))
-    if as_json:
+    if options.as_json:
         print(json.dumps({"agents": kinds, "models": models, "bots": bots}))
-        return
+        return 0
     echo("A SPEC says who sits where: arena play cluedo --seat 0=bot:oracle --seat 1=human\n")
     for agent in kinds:
         echo(f"{agent['spec']:<16} {agent['summary']}", indent=" " * 17)
@@ -181,6 +175,7 @@ def agents_command(as_json: JsonFlag = False) -> None:
     echo("\nBots:")
     for line in bots:
         echo(f"{line['spec']:<16} {line['game']:<12} {line['summary']}", indent=" " * 30)
+    return 0
 
 
 def _bots(entries: Sequence[CatalogEntry]) -> list[dict[str, str]]:
@@ -196,19 +191,16 @@ def _bots(entries: Sequence[CatalogEntry]) -> list[dict[str, str]]:
     ]
 
 
-LogDirFlag = Annotated[
-    Path | None,
-    Flag(
-        envvar="ARENA_TRAIN_LOG_DIR",
-        help="Folder of all experiments. Default: the one of arena train.",
-    ),
-]
+class ModelsOptions(OutputOptions):
+    """Options of `arena list models`."""
+
+    log_dir: Path | None = setting(None, variable="ARENA_TRAIN_LOG_DIR")
+    """Folder of all experiments. Default: the one of arena train."""
+    markdown: bool = setting(False, flag="--markdown")
+    """Print the tables as Markdown."""
 
 
-@app.command("models", cls=ArenaCommand)
-def models_command(
-    log_dir: LogDirFlag = None, as_json: JsonFlag = False, markdown: MarkdownFlag = False
-) -> int:
+def list_models(options: ModelsOptions) -> int:
     """List models: bundled ones, the newest checkpoint of each run, and those of arena.toml.
 
     A player with a model is --seat 0=embedded:MODEL. The memory is an estimate; activations of
@@ -218,17 +210,17 @@ def models_command(
     from trainers.config.config import TrainConfig
 
     default = TrainConfig.model_fields["log_dir"].default
-    home = log_dir or Path(str(config_table("train").get("log_dir", default)))
+    home = options.log_dir or Path(str(config_table("train").get("log_dir", default)))
     models = [_describe_model(*place) for place in _checkpoints(home)]
     stated: dict[str, JsonValue] = {
         redacted(spec): facts.model_dump(exclude_none=True)
         for spec, facts in KeylessSettings.load().models.items()
     }
     table = _model_table(models)
-    if as_json:
+    if options.as_json:
         print(json.dumps({"models": models, "configured": stated}, allow_nan=False))
         return 0
-    if markdown:
+    if options.markdown:
         print(table.markdown())
     else:
         print_grids([table])

@@ -14,11 +14,10 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 from threading import Thread
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from arena.agents.display import ending
-from arena.cli.flags import Flag, GameFlags, GameName, SeedFlag, flag_groups
-from arena.cli.play_flags import ModelFlags, seat_specs
+from arena.cli.options import ModelOptions, SeedOptions, TextOptions, seat_specs
 from arena.cli.terminal import echo, settle_accounts
 from arena.core.errors import UsageError
 from arena.core.seeds import draw_seed
@@ -36,7 +35,7 @@ CLIENT = "mcp"
 """SPEC of a seat that a client takes."""
 
 
-class ClientFlags(Config):
+class ClientOptions(Config):
     """How clients connect, and the limit of their time."""
 
     http: bool = setting(False, flag="--http")
@@ -49,18 +48,19 @@ class ClientFlags(Config):
     """Time for one decision; then a fallback move is played."""
 
 
-@flag_groups
-def mcp_command(
-    game: GameName,
-    game_flags: GameFlags,
-    model_flags: ModelFlags,
-    clients: ClientFlags,
-    seat: Annotated[
-        list[str], Flag(help="I=SPEC; 'mcp' is a client's. Default: 0=mcp, bots for the others.")
-    ] = [],  # noqa: B006 - typer reads the default and never changes it.
-    seed: SeedFlag = None,
-    out: Annotated[Path, Flag(help="Folder for the replays.")] = Path("runs/mcp"),
-) -> int:
+class McpOptions(TextOptions, ClientOptions, SeedOptions, ModelOptions):
+    """Options of `arena mcp`."""
+
+    short_help = "seat http host port turn_seconds players option text_level seed out"
+    help_examples = ("arena mcp cluedo", "arena mcp kuhn_poker --seat 0=mcp --seat 1=mcp --http")
+
+    seat: list[str] = setting([], complete="seat")
+    """I=SPEC; 'mcp' is a client's. Default: 0=mcp, bots for the others."""
+    out: Path = setting(Path("runs/mcp"))
+    """Folder for the replays."""
+
+
+def mcp(options: McpOptions) -> int:
     """Let MCP clients play, such as coding agents: each takes a seat, game after game.
 
     On the standard streams the client starts this command. A client that can guess the seed knows
@@ -72,38 +72,38 @@ def mcp_command(
     from arena.envs.hosting import HostedGame
     from arena.envs.mcp.tables import ClientTables
 
-    played = game_flags.make(game)
-    specs = seat_specs(played, seat or [f"0={CLIENT}"], None)
+    game, out, seed = options.make_game(), options.out, options.seed
+    specs = seat_specs(game, options.seat or [f"0={CLIENT}"], None)
     if CLIENT not in specs:
         raise UsageError("no seat is a client's: add --seat 0=mcp")
-    if not clients.http and sys.stdin.isatty():
+    if not options.http and sys.stdin.isatty():
         raise UsageError(
             "a client starts this command and speaks to it on its standard streams; --http makes a "
             "server that you start yourself"
         )
     others = [spec for spec in specs if spec != CLIENT]
-    if not clients.http and specs.count(CLIENT) > 1:
+    if not options.http and specs.count(CLIENT) > 1:
         raise UsageError(
             "one client speaks on the standard streams, and it plays one seat: leave one "
             "--seat I=mcp, or add --http, where each seat has an address of its own"
         )
-    match, llm = match_of(played, game_flags, model_flags, others)
+    match, llm = match_of(game, options, options, others)
     try:
         # Now: at the end of a game it would be lost.
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(f"--out {out}: {error.strerror}") from None
-    told, seconds = (match.text_level, match.max_turns, match.chat), clients.turn_seconds
-    hosted = HostedGame(played, others, *told, llm, turn_seconds=seconds, session_spec=CLIENT)
+    told, seconds = (match.text_level, match.max_turns, match.chat), options.turn_seconds
+    hosted = HostedGame(game, others, *told, llm, turn_seconds=seconds, session_spec=CLIENT)
     seats = [number for number, spec in enumerate(specs) if spec == CLIENT]
     seeds = (draw_seed() for _ in count()) if seed is None else iter(count(seed))
     tables = ClientTables(hosted, seats, seeds, out, _print_end)
-    was_stopped = asyncio.run(_serve(tables, clients, llm))
+    was_stopped = asyncio.run(_serve(tables, options, llm))
     settle_accounts(llm, out, "run")
     return 128 + signal.SIGINT if was_stopped else 0
 
 
-async def _serve(tables: ClientTables, clients: ClientFlags, llm: LLMService | None) -> bool:
+async def _serve(tables: ClientTables, clients: ClientOptions, llm: LLMService | None) -> bool:
     """Serve until a signal, or until the client closes the standard streams.
 
     Returns whether a signal has cut the client off.

@@ -20,7 +20,7 @@ from arena.agents.chat import Chat, ChatOptions, opening
 from arena.agents.chat_agent import ChatRecorder
 from arena.agents.scaffold import text_level_of
 from arena.agents.seating import default_bot
-from arena.cli.play_flags import ModelFlags, has_models
+from arena.cli.options import ModelOptions, has_models
 from arena.cli.terminal import echo
 from arena.core.action import Action
 from arena.core.observation import Observation
@@ -85,20 +85,20 @@ class PromptRecorder(ChatRecorder):
         return text
 
 
-def print_game_estimate(run: GameRun, flags: ModelFlags, as_json: bool) -> None:
+def print_game_estimate(run: GameRun, options: ModelOptions, as_json: bool) -> None:
     """Print the estimate for the games of `arena play` that are not finished."""
     missing = len(run.seeds) - len(run.results)
     # Of a single game, too, several deals are sampled: one says little about its length.
     seeds = range(run.seeds.start, run.seeds.start + SAMPLE_GAMES)
     line_ups = {tuple(run.match.specs): missing} if missing else {}
-    print_estimate(line_ups, map(run.match.with_seed, seeds), run.llm, flags, as_json)
+    print_estimate(line_ups, map(run.match.with_seed, seeds), run.llm, options, as_json)
 
 
 def print_estimate(
     line_ups: Mapping[tuple[str, ...], int],
     matches: Iterable[Match],
     llm: LLMService | None,
-    flags: ModelFlags,
+    options: ModelOptions,
     as_json: bool,
     until_ci: float | None = None,
 ) -> None:
@@ -129,9 +129,9 @@ def print_estimate(
     echo(f"Total: {most}{games:,} games; cost: {dollars(cost)}.")
     if cost is None:
         echo("--set price_in=… --set price_out=… (USD per million tokens) state an unknown price.")
-    elif flags.max_cost is not None:
-        verdict = "is exceeded" if cost > flags.max_cost else "covers the estimate"
-        echo(f"--max-cost {flags.max_cost:g} {verdict}.")
+    elif options.max_cost is not None:
+        verdict = "is exceeded" if cost > options.max_cost else "covers the estimate"
+        echo(f"--max-cost {options.max_cost:g} {verdict}.")
     echo(
         f"Bots stand in for the models in {SAMPLE_GAMES} games; a model that plays worse has "
         f"longer ones. Assumed: one call for each decision, {REASONS} tokens before the action, "

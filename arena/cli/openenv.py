@@ -5,18 +5,14 @@ from __future__ import annotations
 import asyncio
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from arena.cli.flags import Flag, GameFlags, GameName, JsonFlag, flag_groups
-from arena.cli.help import ArenaCommand
-from arena.cli.play_flags import ModelFlags, has_models
+from arena.cli.options import ModelOptions, OutputOptions, TextOptions, has_models
 from arena.cli.terminal import print_result, settle_accounts
 from arena.core.errors import UsageError
 from arena.core.spec import Spec, redacted, split_specs
 from arena.core.text import pluralize
-from arena.llm.config import Config, setting
+from arena.llm.config import Config, argument, setting
 from arena.plugins.catalog import require
 
 if TYPE_CHECKING:
@@ -26,8 +22,6 @@ if TYPE_CHECKING:
     from arena.episodes.match import Match, Watcher
     from arena.llm.service import LLMService
 
-app = typer.Typer(help="Serve games as environments of OpenEnv 0.10.0.", no_args_is_help=True)
-
 DRAIN_SECONDS = 5.0
 """Time for running calls after the first signal; a client may play on elsewhere."""
 MESSAGE_BYTES = 262_144
@@ -36,7 +30,7 @@ BODIES = 64
 """Bodies of the largest size that may be in progress at once."""
 
 
-class HostFlags(Config):
+class OpponentOptions(Config):
     """The other seats and the reward of an environment."""
 
     opponents: list[str] = setting([])
@@ -56,7 +50,7 @@ class HostFlags(Config):
         return Rewards.parse(self.reward, game).score if self.reward else None
 
 
-class ServerFlags(Config):
+class ServerOptions(Config):
     """Address of a server, and limits of its sessions."""
 
     host: str = setting("127.0.0.1")
@@ -71,16 +65,22 @@ class ServerFlags(Config):
     """Time for a decision; then a fallback move is played. Default: none."""
 
 
-@app.command("serve", cls=ArenaCommand)
-@flag_groups
-def serve_command(
-    game: GameName,
-    game_flags: GameFlags,
-    hosting: HostFlags,
-    model_flags: ModelFlags,
-    server: ServerFlags,
-    out: Annotated[Path | None, Flag(help="Folder for replays. Default: none are kept.")] = None,
-) -> int:
+class HostingOptions(TextOptions, OpponentOptions, ServerOptions, ModelOptions):
+    """Options of `arena openenv serve`."""
+
+    short_help = (
+        "players option text_level opponents reward host port max_sessions session_timeout out"
+    )
+    help_examples = (
+        "arena openenv serve cluedo --opponents bot:detective --port 8000",
+        "arena openenv serve kuhn_poker --opponents openai:gpt-4o-mini",
+    )
+
+    out: Path | None = setting(None)
+    """Folder for replays. Default: none are kept."""
+
+
+def serve(options: HostingOptions) -> int:
     """Serve a game: a client plays one seat, the opponents the others.
 
     With ARENA_API_KEY set, in the environment or .env, clients must send it as a bearer token.
@@ -89,30 +89,30 @@ def serve_command(
     from arena.envs.hosting import HostedGame
     from arena.episodes.files import ReplayWriter, game_stem
 
-    played, specs = game_flags.make(game), hosting.specs
-    llm = model_flags.service() if has_models(specs) else None
-    chat = model_flags.options(played, specs, game_flags.max_turns, llm) if llm else None
+    game, specs, out = options.make_game(), options.specs, options.out
+    llm = options.service() if has_models(specs) else None
+    chat = options.chat_options(game, specs, options.max_turns, llm) if llm else None
 
     def watchers(match: Match) -> list[Watcher]:
-        return [] if out is None else [ReplayWriter(out, game_stem(played, match.seed))]
+        return [] if out is None else [ReplayWriter(out, game_stem(game, match.seed))]
 
     hosted = HostedGame(
-        played,
+        game,
         specs,
-        game_flags.text_level,
-        game_flags.max_turns,
+        options.text_level,
+        options.max_turns,
         chat,
         llm,
         watchers,
-        server.turn_seconds,
+        options.turn_seconds,
     )
-    asyncio.run(_serve(hosted, hosting.score(played), server, llm))
+    asyncio.run(_serve(hosted, options.score(game), options, llm))
     settle_accounts(llm, out, "run")
     return 0
 
 
 async def _serve(
-    hosted: HostedGame, score: Scoring | None, server: ServerFlags, llm: LLMService | None
+    hosted: HostedGame, score: Scoring | None, server: ServerOptions, llm: LLMService | None
 ) -> None:
     """Serve until a signal. Raises UsageError for a public address without a key."""
     from arena.envs.openenv.server import make_app
@@ -139,19 +139,18 @@ async def _serve(
             )
 
 
-@app.command("package", cls=ArenaCommand)
-@flag_groups
-def package_command(
-    game: GameName,
-    directory: Annotated[Path, typer.Argument(help="A new folder for the package.")],
-    game_flags: GameFlags,
-    hosting: HostFlags,
-    name: Annotated[str, Flag(help="Name of the package. Default: arena_GAME.")] = "",
-    reward_range: Annotated[
-        str, Flag(help="LOW,HIGH of --reward. Default: the range of the game's return.")
-    ] = "",
-    as_json: JsonFlag = False,
-) -> int:
+class EnvironmentPackageOptions(TextOptions, OpponentOptions, OutputOptions):
+    """Options of `arena openenv package`."""
+
+    directory: Path = argument()
+    """A new folder for the package."""
+    name: str = setting("")
+    """Name of the package. Default: arena_GAME."""
+    reward_range: str = setting("")
+    """LOW,HIGH of --reward. Default: the range of the game's return."""
+
+
+def package(options: EnvironmentPackageOptions) -> int:
     """Write a complete environment package: server, client, Dockerfile, validation.
 
     The opponents are bots. Its validation holds a game of bot:oracle and one of bot:random.
@@ -160,24 +159,23 @@ def package_command(
     from arena.envs.hosting import HostedGame
     from arena.envs.openenv.package import PackageOptions, write_package
 
-    for spec in hosting.specs:
+    for spec in options.specs:
         if Spec.parse(spec).prefix != "bot":
             raise UsageError(
                 f"--opponents {redacted(spec)}: a package is validated by recorded games, which "
                 "need bots; 'arena openenv serve' takes any player"
             )
-    played = game_flags.make(game)
-    hosted = HostedGame(played, hosting.specs, game_flags.text_level, game_flags.max_turns)
-    score, bounds = hosting.score(played), _bounds(reward_range)
-    written, *files = write_package(
-        hosted, directory, PackageOptions(name, hosting.reward, score, bounds)
-    )
+    game, directory = options.make_game(), options.directory
+    hosted = HostedGame(game, options.specs, options.text_level, options.max_turns)
+    score, bounds = options.score(game), _bounds(options.reward_range)
+    contents = PackageOptions(options.name, options.reward, score, bounds)
+    written, *files = write_package(hosted, directory, contents)
     text = (
         f"{directory}: the package {written}, {len(files)} files\n"
         f"Check it: openenv validate {directory}   Serve it: "
         f"python -m {written}.server.app, after pip install {directory}"
     )
-    print_result(as_json, {"package": written, "files": files}, text)
+    print_result(options.as_json, {"package": written, "files": files}, text)
     return 0
 
 

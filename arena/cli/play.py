@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Literal
 
 from arena.agents.names import HUMAN
 from arena.agents.seating import Level
-from arena.cli.completion import complete_seat
-from arena.cli.flags import Flag, GameFlags, GameName, JsonFlag, SeedFlag, first_seed, flag_groups
-from arena.cli.play_flags import (
+from arena.cli.options import (
     LOCAL,
-    BackendFlag,
-    DryRunFlag,
-    ExecutorFlags,
-    MaxConcurrentFlag,
-    ModelFlags,
+    ExecutorOptions,
+    ModelOptions,
+    OutputOptions,
+    SeedOptions,
+    TextOptions,
     has_models,
     seat_specs,
 )
@@ -24,30 +22,19 @@ from arena.cli.terminal import settle_accounts
 from arena.core.errors import UsageError
 from arena.core.spec import Spec, redacted
 from arena.llm.config import Config, setting
+from arena.llm.settings import MODELS
 from arena.plugins.catalog import require
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from arena.agents.chat import ChatOptions
     from arena.cli.game_run import GameRun
     from arena.core.game import Game
-    from arena.episodes.match import Match
     from arena.episodes.record import Header
 
 PACE = 0.7
 """Seconds between moves in the browser, so that a person can follow them."""
 
-SeatFlag = Annotated[
-    list[str],
-    Flag(
-        autocompletion=complete_seat,
-        help="I=SPEC, e.g. 0=bot:oracle or 1=human ('arena list agents'). Default: the game's bot.",
-    ),
-]
 
-
-class BrowserFlags(Config):
+class BrowserOptions(Config):
     """How people play in a browser, and the pace of a game that is watched."""
 
     web: bool = setting(False, flag="--web")
@@ -65,75 +52,82 @@ class BrowserFlags(Config):
 
     def check_unused(self) -> None:
         """Raise UsageError for a flag that needs --web, if that is not given."""
-        usual = BrowserFlags()
         for name in ("host", "port", "clock", "assist"):
-            if getattr(self, name) != getattr(usual, name):
+            if getattr(self, name) != type(self).model_fields[name].default:
                 raise UsageError(f"{name} needs --web")
 
 
-@flag_groups
-def play_command(
-    game: GameName,
-    game_flags: GameFlags,
-    model_flags: ModelFlags,
-    browser: BrowserFlags,
-    executor: ExecutorFlags,
-    seat: SeatFlag = [],  # noqa: B006 - typer reads the default and never changes it.
-    level: Annotated[
-        Level | None,
-        Flag(metavar="TEXT", help="Bots of the seats without --seat: easy, fair or strong."),
-    ] = None,
-    seed: SeedFlag = None,
-    games: Annotated[int, Flag(min=1, max=10**9, help="Games, on seeds SEED, SEED+1, …")] = 1,
-    out: Annotated[Path, Flag(help="Folder for the replays.")] = Path("runs/play"),
-    resume: Annotated[
-        bool, Flag("--resume", help="Keep the finished games in --out and play the missing ones.")
-    ] = False,
-    watch: Annotated[
-        bool | None, Flag("--watch/--no-watch", help="Show the game. Default: one game.")
-    ] = None,
-    as_json: JsonFlag = False,
-    max_concurrent: MaxConcurrentFlag = 16,
-    backend: BackendFlag = None,
-    dry_run: DryRunFlag = False,
-) -> int:
+class PlayOptions(
+    TextOptions, BrowserOptions, SeedOptions, ExecutorOptions, ModelOptions, OutputOptions
+):
+    """Options of `arena play`."""
+
+    short_help = "seat level web backend players option text_level games seed out max_cost as_json"
+    help_examples = (
+        "arena play cluedo --web",
+        "arena play cluedo --seat 0=embedded:clue-tiny --text-level deductions",
+    )
+
+    seat: list[str] = setting([], complete="seat")
+    """I=SPEC, e.g. 0=bot:oracle or 1=human ('arena list agents'). Default: the game's bot."""
+    level: Level | None = setting(None)
+    """Bots of the seats without --seat."""
+    games: int = setting(1, ge=1, le=10**9)
+    """Games, on seeds SEED, SEED+1, …"""
+    out: Path = setting(Path("runs/play"))
+    """Folder for the replays."""
+    resume: bool = setting(False, flag="--resume")
+    """Keep the finished games in --out and play the missing ones."""
+    watch: bool | None = setting(None)
+    """Show the game. Default: one game."""
+    max_concurrent: int = setting(16, ge=1, le=10_000)
+    """Games played at once."""
+    backend: str | None = setting(None, MODELS)
+    """BACKEND or BACKEND:MODEL for the first seat without --seat, and for every seat I=model.
+    Environment: LLM_BACKEND."""
+    dry_run: bool = setting(False, MODELS, flag="--dry-run")
+    """Estimate calls, tokens and cost from a few games of bots, without calling a model."""
+
+
+def play(options: PlayOptions) -> int:
     """Play games and write a replay of each; with --web, people play in the browser."""
     from arena.cli.game_run import GameRun
     from arena.cli.model_estimate import print_game_estimate
-
-    played = game_flags.make(game)
-    specs = seat_specs(played, seat, backend, level)
-    first = _earlier_seed(out, played) if resume and seed is None else first_seed(seed)
-    llm = model_flags.service(dry_run) if has_models(specs) else None
-    chat = model_flags.options(played, specs, game_flags.max_turns, llm)
-    run = GameRun(
-        match=_match(played, specs, game_flags, chat if llm or browser.web else None),
-        seeds=range(first, first + games),
-        out=out,
-        delay=browser.delay or 0.0,
-        watch=games == 1 and not (as_json or executor.has_workers) if watch is None else watch,
-        max_concurrent=max_concurrent,
-        llm=llm,
-        executor=LOCAL if executor == ExecutorFlags() else executor,
-        probe=model_flags.probe,
-    )
-    if browser.web:
-        return _serve(run, browser, by_hand=bool(seat), is_refused=resume or dry_run or as_json)
-    browser.check_unused()
-    run.check()
-    if resume:
-        _keep_finished(run, dry_run)
-    if dry_run:
-        print_game_estimate(run, model_flags, as_json)
-        return 0
-    return run.run(as_json)
-
-
-def _match(game: Game, specs: Sequence[str], flags: GameFlags, chat: ChatOptions | None) -> Match:
-    """Return what is played; `chat` is that of models, which in the browser may join later."""
     from arena.episodes.match import Match
 
-    return Match(game, specs, text_level=flags.text_level, chat=chat, max_turns=flags.max_turns)
+    game, turns = options.make_game(), options.max_turns
+    specs = seat_specs(game, options.seat, options.backend, options.level)
+    resumes = options.resume and options.seed is None
+    first = _earlier_seed(options.out, game) if resumes else options.first_seed()
+    llm = options.service(options.dry_run) if has_models(specs) else None
+    chat = options.chat_options(game, specs, turns, llm)
+    # In the browser, models may join later.
+    chat_of_match = chat if llm or options.web else None
+    executor = options.part(ExecutorOptions)
+    is_watched = options.games == 1 and not (options.as_json or executor.has_workers)
+    run = GameRun(
+        match=Match(
+            game, specs, text_level=options.text_level, chat=chat_of_match, max_turns=turns
+        ),
+        seeds=range(first, first + options.games),
+        out=options.out,
+        delay=options.delay or 0.0,
+        watch=is_watched if options.watch is None else options.watch,
+        max_concurrent=options.max_concurrent,
+        llm=llm,
+        executor=LOCAL if executor == ExecutorOptions() else executor,
+        probe=options.probe,
+    )
+    if options.web:
+        return _serve(run, options)
+    options.check_unused()
+    run.check()
+    if options.resume:
+        _keep_finished(run, options.dry_run)
+    if options.dry_run:
+        print_game_estimate(run, options, options.as_json)
+        return 0
+    return run.run(options.as_json)
 
 
 def _earlier_seed(out: Path, game: Game) -> int:
@@ -195,12 +189,12 @@ def _check_same(run: GameRun, seed: int, found: Header, path: Path) -> None:
             )
 
 
-def _serve(run: GameRun, flags: BrowserFlags, by_hand: bool, is_refused: bool) -> int:
+def _serve(run: GameRun, options: PlayOptions) -> int:
     """Serve a game until Ctrl-C; return the exit code. Seat 0 is a person's if none was named.
 
     Raises UsageError if flags do not fit together, or the address cannot be used.
     """
-    if is_refused:
+    if options.resume or options.dry_run or options.as_json:
         raise UsageError("--resume, --dry-run, --json: not with --web")
     require("arena play --web", ("starlette", "uvicorn", "websockets"), "web")
     from replays.web.play.links import WebGameSetup
@@ -212,14 +206,15 @@ def _serve(run: GameRun, flags: BrowserFlags, by_hand: bool, is_refused: bool) -
     if run.executor.has_workers:
         raise UsageError("--executor: with --web the game runs in this process")
     match = run.match.with_seed(run.seeds[0])
-    if not by_hand:
+    if not options.seat:
         match = replace(match, specs=(HUMAN, *match.specs[1:]))
     if not any(Spec.parse(spec).is_human for spec in match.specs):
         raise UsageError("--web needs a human seat: add --seat 0=human")
-    pace = PACE if flags.delay is None else flags.delay
-    setup = WebGameSetup(match, pace, flags.clock, flags.assist)
+    pace = PACE if options.delay is None else options.delay
+    setup = WebGameSetup(match, pace, options.clock, options.assist)
     known = [spec for spec in dict.fromkeys(match.specs) if has_models([spec])]
     new_games = NewGames(known, match.chat)
-    code = PlayServer(run.out, setup, new_games, run.llm, flags.host, flags.port).run()
+    server = PlayServer(run.out, setup, new_games, run.llm, options.host, options.port)
+    code = server.run()
     settle_accounts(run.llm, run.out, run.stem(match.seed))
     return code

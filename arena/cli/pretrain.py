@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from filelock import Timeout
 from pydantic import JsonValue, ValidationError
 
-from arena.cli.flags import GameName, GameOptionFlags, JsonFlag, flag_groups
+from arena.cli.options import GameOptions, OutputOptions
 from arena.cli.terminal import progress_bar
 from arena.cli.train import let_threads_sleep
 from arena.core.errors import ArenaError, UsageError
@@ -22,7 +22,6 @@ from arena.episodes.files import check_new_folder
 from arena.episodes.locks import locked
 from arena.llm.config import Config, setting
 from arena.plugins.catalog import require
-from arena.plugins.loader import make_game
 from trainers.config.config import Precision
 
 if TYPE_CHECKING:
@@ -36,7 +35,7 @@ LORA_RATE, FULL_RATE = 1e-3, 5e-5
 TEACHING = "With --base-model"
 
 
-class TeachFlags(Config):
+class TeachOptions(Config):
     """Flags for an existing model. None: the default of ImitationSettings."""
 
     lora_rank: int | None = setting(None, TEACHING, ge=0, le=512)
@@ -61,13 +60,19 @@ class TeachFlags(Config):
     threads: int | None = setting(None, TEACHING, ge=1, le=256)
     """CPU threads. Default: 2."""
 
-    def given(self) -> dict[str, Any]:
-        """Return the flags that are given, by their names."""
-        return self.model_dump(exclude_none=True)
+    def teaching(self) -> dict[str, Any]:
+        """Return the values of these fields that are given, by their names."""
+        return self.model_dump(include=set(TeachOptions.model_fields), exclude_none=True)
 
 
-class PretrainFlags(Config):
-    """Flags for models from scratch and existing ones."""
+class PretrainOptions(GameOptions, TeachOptions, OutputOptions):
+    """Options of `arena pretrain`."""
+
+    short_help = "base_model lora_rank out games epochs bot text_level resume seed as_json"
+    help_examples = (
+        "arena pretrain cluedo --out models/clue",
+        "arena pretrain kuhn_poker --base-model FOLDER --lora-rank 8",
+    )
 
     base_model: str = setting("")
     """Checkpoint to teach: a name or a folder. Default: a small model from scratch."""
@@ -97,14 +102,7 @@ class PretrainFlags(Config):
         return self.model_dump(include={"games", "epochs"}, exclude_none=True)
 
 
-@flag_groups
-def pretrain_command(
-    game: GameName,
-    game_flags: GameOptionFlags,
-    flags: PretrainFlags,
-    teaching: TeachFlags,
-    as_json: JsonFlag = False,
-) -> int:
+def pretrain(options: PretrainOptions) -> int:
     """Make a model that plays, by imitating bots' games.
 
     With --base-model an existing chat model (Llama, Qwen2 or Qwen3) learns to reply as `arena play`
@@ -113,70 +111,67 @@ def pretrain_command(
     --seat 0=embedded:FOLDER.
     """
     let_threads_sleep()
-    if flags.base_model:
-        if flags.notebook:
+    if options.base_model:
+        if options.notebook:
             raise UsageError("--notebook: it needs a model from scratch; leave --base-model out")
-        settings = _settings(game, game_flags, flags, teaching)
-        out = flags.out or TEACH_OUT / f"{game}-{Path(settings.base_model).name}"
-        figures = _teach(settings, out, flags.resume)
+        settings = _settings(options)
+        out = options.out or TEACH_OUT / f"{options.game}-{Path(settings.base_model).name}"
+        figures = _teach(settings, out, options.resume)
     else:
-        if given := min(teaching.given(), default=""):
+        if given := min(options.teaching(), default=""):
             raise UsageError(f"--{given.replace('_', '-')}: it needs --base-model")
-        out = flags.out or SCRATCH_OUT
-        figures = _from_scratch(game, game_flags, flags, out)
-    print(json.dumps(figures) if as_json else f"Play it: arena play {game} --seat 0=embedded:{out}")
+        out = options.out or SCRATCH_OUT
+        figures = _from_scratch(options, out)
+    text = f"Play it: arena play {options.game} --seat 0=embedded:{out}"
+    print(json.dumps(figures) if options.as_json else text)
     return 0
 
 
-def _from_scratch(
-    game: str, game_flags: GameOptionFlags, flags: PretrainFlags, out: Path
-) -> dict[str, JsonValue]:
-    from trainers.pretrain.pretrain import pretrain
+def _from_scratch(options: PretrainOptions, out: Path) -> dict[str, JsonValue]:
+    from trainers.pretrain import pretrain as scratch
     from trainers.pretrain.recipe import make_recipe
 
-    if not flags.resume:
+    if not options.resume:
         check_new_folder(out)
     recipe = make_recipe(
-        game,
-        **flags.passes,
-        seed=flags.seed,
-        options=game_flags.options(),
-        level=flags.text_level,
-        bot=flags.bot,
-        notebook=flags.notebook,
+        options.game,
+        **options.passes,
+        seed=options.seed,
+        options=options.game_options(),
+        level=options.text_level,
+        bot=options.bot,
+        notebook=options.notebook,
     )
+    resume, device = options.resume, options.device
     with _progress() as (notify, progress):
-        figures = pretrain(
-            recipe, out, notify, progress=progress, resume=flags.resume, device=flags.device
+        figures = scratch.pretrain(
+            recipe, out, notify, progress=progress, resume=resume, device=device
         )
     return figures.to_json()
 
 
-def _settings(
-    game: str, game_flags: GameOptionFlags, flags: PretrainFlags, teaching: TeachFlags
-) -> ImitationSettings:
+def _settings(options: PretrainOptions) -> ImitationSettings:
     """Return the settings of a run with --base-model. Raises UsageError."""
     from trainers.hosts.selection import base_checkpoint
     from trainers.pretrain.recipe import imitated_bots
 
-    folder = base_checkpoint(flags.base_model)
-    made, level = make_game(game, **game_flags.options()), flags.text_level or "notes"
+    folder, game = base_checkpoint(options.base_model), options.make_game()
+    level = options.text_level or "notes"
     require("arena pretrain", ("torch", "tokenizers", "safetensors"), "train")
     from trainers.pretrain.recipe import ImitationSettings
 
-    given = teaching.given()
-    rate = LORA_RATE if teaching.lora_rank else FULL_RATE
+    rate = LORA_RATE if options.lora_rank else FULL_RATE
     try:
         return ImitationSettings(
-            game=game,
+            game=options.game,
             # All of them, so that a later change of a default cannot alter a resumed run.
-            options=made.options.model_dump(mode="json"),
+            options=game.options.model_dump(mode="json"),
             base_model=str(folder),
-            bots=dict(imitated_bots(made, [level], flags.bot)[level]),
+            bots=dict(imitated_bots(game, [level], options.bot)[level]),
             text_level=level,
-            seed=flags.seed,
-            device=flags.device,
-            **({"learning_rate": rate} | given | flags.passes),
+            seed=options.seed,
+            device=options.device,
+            **({"learning_rate": rate} | options.teaching() | options.passes),
         )
     except ValidationError as error:
         fault = error.errors()[0]

@@ -1,4 +1,4 @@
-"""`arena replay --branch`: other players from a position of a replay on."""
+"""`arena replay branch`: other players from a position of a replay on."""
 
 from __future__ import annotations
 
@@ -9,18 +9,25 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import JsonValue
 
-from arena.cli.flags import first_seed
 from arena.cli.game_run import GameRun
-from arena.cli.play_flags import ModelFlags, has_models, named_seats, seat_model
+from arena.cli.options import (
+    ModelOptions,
+    OutputOptions,
+    SeedOptions,
+    has_models,
+    named_seats,
+    seat_model,
+)
+from arena.cli.replay import ReplayOptions
 from arena.cli.terminal import echo, print_grids
 from arena.core.errors import UsageError
 from arena.core.spec import redacted
 from arena.core.text import percentage, pluralize, real_minus, shorten
 from arena.evaluation.records import Interval, ReportPart
+from arena.llm.config import setting
 
 if TYPE_CHECKING:
     from arena.agents.chat import ChatOptions
-    from arena.cli.replay import Call
     from arena.core.game import Game
     from arena.episodes.record import Position
     from arena.episodes.replay import Replay
@@ -33,21 +40,39 @@ LONGEST_STEM = 120
 """Characters of the parent's name: a branch of a branch of a branch has a long one."""
 
 
-def branch(call: Call) -> int:
-    """Play on from a position and report the results."""
+class BranchOptions(ReplayOptions, SeedOptions, ModelOptions, OutputOptions):
+    """Options of `arena replay branch`."""
+
+    short_help = "position seat seed games out max_concurrent max_cost as_json"
+    help_examples = ("arena replay branch FILE --position 20 --seat 0=bot:oracle --games 10",)
+
+    position: int = setting(0, ge=0)
+    """Play on from position N, after N plies."""
+    seat: list[str] = setting([], complete="seat")
+    """I=SPEC: who plays on there. Default: the player of the replay, if it is a bot."""
+    games: int = setting(1, ge=1, le=10**6)
+    """Times to play on."""
+    max_concurrent: int = setting(16, ge=1, le=10_000)
+    """Games played at once."""
+    out: Path = setting(FOLDER)
+    """Folder for the replays."""
+
+
+def branch(options: BranchOptions) -> int:
+    """Let other players play on from a position of a replay, with the same hidden cards."""
     from arena.episodes.branch import deals_anew, position, turns_left
     from arena.episodes.match import Match
 
-    replay, what_if = call.replay(), call.what_if
+    replay = options.replay()
     game = replay.make_game()
-    start = position(replay, what_if.branch or 0)
-    specs = _players(replay, game, call.look.seat)
+    start = position(replay, options.position)
+    specs = _players(replay, game, options.seat)
     if deals_anew(replay, start):
         echo(
             f"note: at position {len(start.plies)} no player has moved; the deal is drawn again",
             file=sys.stderr,
         )
-    first, chat = first_seed(what_if.seed), branch_chat_options(replay, call)
+    first, chat = options.first_seed(), branch_chat_options(replay, options)
     with_models = has_models(specs)
     branches = Branches(
         match=Match(
@@ -58,15 +83,15 @@ def branch(call: Call) -> int:
             chat=chat if with_models or replay.header.models else None,
             max_turns=turns_left(replay, start, game),
         ),
-        seeds=range(first, first + what_if.games),
-        out=FOLDER if call.data.out is None else call.data.out,
-        max_concurrent=what_if.max_concurrent,
-        llm=call.model_flags.service() if with_models else None,
+        seeds=range(first, first + options.games),
+        out=options.out,
+        max_concurrent=options.max_concurrent,
+        llm=options.service() if with_models else None,
         start=start,
         parent=replay,
     )
     branches.check()
-    return branches.run(call.as_json)
+    return branches.run(options.as_json)
 
 
 def _players(replay: Replay, game: Game, seats: list[str]) -> list[str]:
@@ -86,17 +111,17 @@ def _players(replay: Replay, game: Game, seats: list[str]) -> list[str]:
     return seat_model(None, specs, [])
 
 
-def branch_chat_options(replay: Replay, call: Call) -> ChatOptions:
+def branch_chat_options(replay: Replay, options: ModelOptions) -> ChatOptions:
     """Return the chat options of the replay, changed by the flags of the command line.
 
-    Settings that make requests expensive never exceed the flags or their defaults.
+    Settings that make requests expensive never exceed the options or their defaults.
     """
     from arena.episodes.branch import models_of
 
-    given = call.model_flags.options(replay.make_game(), max_turns=replay.header.max_turns)
-    usual = ModelFlags().options()
+    given = options.chat_options(replay.make_game(), max_turns=replay.header.max_turns)
+    usual = ModelOptions().chat_options()
     kept = models_of(replay) or usual
-    named = call.named & ModelFlags.model_fields.keys()
+    named = options.given_by("flag")
 
     def changed(new: ChatOptions | Sampling, old: ChatOptions | Sampling) -> dict[str, Any]:
         values = {each.name: getattr(new, each.name) for each in fields(old)}

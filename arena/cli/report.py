@@ -6,14 +6,14 @@ import csv
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-from arena.cli.flags import Flag, JsonFlag, MarkdownFlag
+from arena.cli.options import OutputOptions
 from arena.cli.terminal import check_file, print_document
 from arena.core.errors import ArenaError
 from arena.core.text import spreadsheet_row
+from arena.llm.config import setting
 from replays.html_report import require_report_packages, write_html
 
 if TYPE_CHECKING:
@@ -25,19 +25,19 @@ MARKDOWN_PLAYERS = 5
 """Players beside each other in Markdown."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReportFlags:
+class ReportOptions(OutputOptions):
     """Formats of the result."""
 
-    as_json: JsonFlag = False
-    markdown: MarkdownFlag = False
-    html: Annotated[
-        Path | None, Flag(help="Also write an HTML report with charts: one file, works offline.")
-    ] = None
-    csv: Annotated[Path | None, Flag(help="Also write the measures to this file.")] = None
-    explain: Annotated[bool, Flag("--explain", help="Also define each measure.")] = False
+    markdown: bool = setting(False, flag="--markdown")
+    """Print the tables as Markdown."""
+    html: Path | None = setting(None)
+    """Also write an HTML report with charts: one file, works offline."""
+    csv: Path | None = setting(None)
+    """Also write the measures to this file."""
+    explain: bool = setting(False, flag="--explain")
+    """Also define each measure."""
 
-    def check(self) -> None:
+    def check_files(self) -> None:
         """Raise the error of a missing package or folder before hours are spent on games."""
         if self.html is not None:
             require_report_packages()

@@ -5,11 +5,8 @@ from __future__ import annotations
 import asyncio
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from arena.cli.flags import flag_groups
 from arena.core.errors import UsageError
 from arena.plugins.catalog import require
 from backends.embedded import find_checkpoint
@@ -23,26 +20,12 @@ REQUIRED_PACKAGES = ("jinja2", "safetensors", "tokenizers", "torch", "starlette"
 """Checked without an import: importing takes seconds, and the port may be in use."""
 
 
-@flag_groups
-def serve_command(
-    options: ServeOptions,
-    model: Annotated[
-        str, typer.Argument(help="clue-tiny, or a model's folder in the Hugging Face format.")
-    ] = "clue-tiny",
-) -> int:
+def serve(options: ServeOptions) -> int:
     """Serve a model to OpenAI-compatible clients, and to `arena play --backend art`.
 
     With ARENA_API_KEY set, in the environment or .env, clients must send it as a bearer token.
     """
-    return serve(model, options)
-
-
-def serve(model: str, options: ServeOptions) -> int:
-    """Serve a bundled checkpoint, or a model's folder, until a signal; return the exit code.
-
-    The API key is the variable ARENA_API_KEY, from the environment or `.env`. Everything that can
-    be refused is checked before the model is loaded. Raises ArenaError.
-    """
+    # Everything that can be refused is checked before the model is loaded.
     require("arena serve", REQUIRED_PACKAGES, "embedded,web")
     from arena.http.server import Listener
 
@@ -56,7 +39,7 @@ def serve(model: str, options: ServeOptions) -> int:
             f"--max-queue-bytes {options.max_queue_bytes}: must be at least --max-body-bytes "
             f"({options.max_body_bytes})"
         )
-    folder = find_checkpoint(model)
+    folder = find_checkpoint(options.model)
     # Bound before the model is loaded: a port in use is reported at once.
     with Listener(options.host, options.port) as listener:
         asyncio.run(_serve(options, _load_sampler(options, folder), listener))

@@ -4,38 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Annotated
 
-from arena.cli.experiment import ExperimentFlags, ExperimentRun
-from arena.cli.flags import Flag, GameFlags, GameName, SeedFlag, flag_groups
-from arena.cli.play_flags import ModelFlags
-from arena.cli.report import ReportFlags
+from arena.cli.experiment import ExperimentOptions, ExperimentRun
 from arena.core.errors import UsageError
 from arena.core.spec import redacted
 from arena.evaluation.records import Slot
+from arena.llm.config import setting
 
 
-@flag_groups
-def tournament_command(
-    game: GameName,
-    game_flags: GameFlags,
-    player: Annotated[
-        list[str], Flag(help="SPEC of a player; name each with a --player of its own.")
-    ],
-    flags: ExperimentFlags,
-    report_flags: ReportFlags,
-    model_flags: ModelFlags,
-    games: Annotated[int, Flag(min=1, max=10**6, help="Games of each player, at least.")] = 60,
-    tables: Annotated[
-        int | None,
-        Flag(min=1, help="Number of different line-ups. Default: a new one for each game."),
-    ] = None,
-    anchor: Annotated[
-        str | None,
-        Flag(help="Player whose rating is set to 1500. Default: the mean of the players is."),
-    ] = None,
-    seed: SeedFlag = None,
-) -> int:
+class TournamentOptions(ExperimentOptions):
+    """Options of `arena tournament`."""
+
+    short_help = (
+        "player players text_level games tables seed out resume max_cost markdown html as_json"
+    )
+    help_examples = (
+        "arena tournament cluedo --player bot:novice --player bot:detective --games 100",
+        "arena tournament kuhn_poker --player bot:random --player embedded:FOLDER",
+    )
+
+    player: list[str] = setting(complete="spec")
+    """SPEC of a player; name each with a --player of its own."""
+    games: int = setting(60, ge=1, le=10**6)
+    """Games of each player, at least."""
+    tables: int | None = setting(None, ge=1)
+    """Number of different line-ups. Default: a new one for each game."""
+    anchor: str | None = setting(None)
+    """Player whose rating is set to 1500. Default: the mean of the players is."""
+
+
+def tournament(options: TournamentOptions) -> int:
     """Rate players against each other at balanced tables.
 
     With --resume, players may be added and --games may be raised: only missing games are played.
@@ -43,22 +41,20 @@ def tournament_command(
     from arena.evaluation.aggregation import TournamentAggregator
     from arena.evaluation.tournament_schedule import tournament_schedule
 
-    the_game = game_flags.make(game)
-    if not the_game.return_scale.has_winner:
+    game, players, tables = options.make_game(), options.player, options.tables
+    if not game.return_scale.has_winner:
         raise UsageError(
-            f"{game} is not won, so a tournament has nothing to rate; compare whole teams with "
-            f"arena eval {game} --player SPEC --baseline SPEC --against self"
+            f"{game.name} is not won, so a tournament has nothing to rate; compare whole teams "
+            f"with arena eval {game.name} --player SPEC --baseline SPEC --against self"
         )
-    names = [redacted(spec) for spec in player]
-    tournament_schedule(names, the_game.num_players, 0, 0, tables)  # Checks the players.
-    run = ExperimentRun(
-        "tournament", the_game, game_flags, model_flags, flags, player, seed, {"tables": tables}
-    )
+    names = [redacted(spec) for spec in players]
+    tournament_schedule(names, game.num_players, 0, 0, tables)  # Checks the players.
+    run = ExperimentRun("tournament", game, options, players, {"tables": tables})
     run.check()
-    reference = redacted(anchor) if anchor else None
+    reference = redacted(options.anchor) if options.anchor else None
     if reference and reference not in names:
         raise UsageError(f"--anchor {reference}: name it among the players, with --player too")
-    report_flags.check()
+    options.check_files()
 
     def schedule(run_seed: int, done: Sequence[Slot]) -> list[Slot]:
         missing = {spec for slot in done for spec in slot.specs} - set(names)
@@ -67,11 +63,11 @@ def tournament_command(
                 f"--resume: {sorted(missing)[0]} plays in the earlier games; name it with --player "
                 "too"
             )
-        seats = the_game.num_players
-        slots = tournament_schedule(names, seats, games, run_seed, tables, done)
-        return _with_secrets(slots, player)
+        seats = game.num_players
+        slots = tournament_schedule(names, seats, options.games, run_seed, tables, done)
+        return _with_secrets(slots, players)
 
-    return run.conduct(schedule, TournamentAggregator(the_game, names, reference), report_flags)
+    return run.conduct(schedule, TournamentAggregator(game, names, reference))
 
 
 def _with_secrets(slots: Iterable[Slot], specs: Iterable[str]) -> list[Slot]:

@@ -7,31 +7,22 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-from arena.cli.flags import (
-    FieldsOf,
-    Flag,
-    GameName,
-    GameOptionFlags,
-    Given,
-    JsonFlag,
-    default_text,
-    flag_groups,
-)
-from arena.cli.help import ArenaCommand
+from arena.cli.options import GameOptions, OutputOptions
 from arena.cli.terminal import echo, progress_bar
 from arena.core.errors import ArenaError, StopPlaying, UsageError
 from arena.core.text import pluralize, printable
-from arena.llm.config import SettingsLayer, config_path, config_table
+from arena.llm.config import SettingsLayer, default_text, help_text, setting
+from arena.llm.config_file import config_path, config_table
 from arena.llm.settings import Settings
 from arena.plugins.loader import catalog, make_game
 from trainers.config.config import OWNED_SERVERS, TrainConfig
-from trainers.config.presets import DEFAULT, ResolvedConfig, layer_of, read_preset, resolve
+from trainers.config.presets import DEFAULT, layer_of, read_preset, settled
 from trainers.runs.records import RunFiles, RunState, StepRecord, as_json
 from trainers.runs.run_files import Plan, open_run, plan_run, read_config, read_state, run_files
 from trainers.runs.sentences import checkpoint_name, delta_line, step_line
@@ -42,148 +33,102 @@ if TYPE_CHECKING:
 
     from pydantic import JsonValue
 
-    from trainers.config.config import TrainConfig
     from trainers.hosts.selection import HostChoice
     from trainers.loop.training import TrainingView
     from trainers.runs.records import RunFiles, RunState
 
-OTHER_VARIABLES = {
-    "project": "ART_PROJECT",
-    "model_name": "ART_MODEL_NAME",
-    "base_model": "ART_BASE_MODEL",
-    "vllm_python": "ARENA_VLLM_PYTHON",
-}
-"""Other environment variables that set fields too. `ARENA_TRAIN_…` takes precedence."""
 ANY_GAME = "GAME"
 """Placeholder: matches no table of a game in a file."""
 
 
-class TrainCommand(ArenaCommand):
-    """Command whose help shows the defaults that presets and arena.toml give in this folder."""
-
-    def defaults(self) -> Mapping[str, str]:
-        return default_texts()
-
-
-@dataclass(frozen=True, slots=True)
-class ResumeFlags:
+class ResumeOptions(OutputOptions):
     """How a run starts, and how its result is printed."""
 
-    resume: Annotated[
-        bool | None,
-        Flag(
-            "--resume/--fresh",
-            help="Require an existing run, or start a new one and move the old folder aside. "
-            "Default: resume if it exists.",
-        ),
-    ] = None
-    as_json: JsonFlag = False
+    resume: bool | None = setting(None, flag="--resume/--fresh")
+    """Require an existing run, or start a new one and move the old folder aside. Default: resume if
+    it exists."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunFlags(ResumeFlags):
-    """The preset, and how the run starts."""
+class TrainOptions(ResumeOptions, GameOptions, TrainConfig):
+    """Options of `arena train`."""
 
-    preset: Annotated[
-        str | None, Flag(help="demo, deduce, default, gpu, or a FILE.toml. Default: default.")
-    ] = None
-    backend: Annotated[str, Flag(help="Training library: art.")] = "art"
-    dry_run: Annotated[
-        bool, Flag("--dry-run", help="Show the settings and their origins without training.")
-    ] = False
+    short_help = (
+        "backend preset steps base_model text_level opponents reward learning_rate server "
+        "max_cost resume dry_run"
+    )
+    help_examples = (
+        "arena train cluedo --backend art --preset demo",
+        "arena train kuhn_poker --steps 50 --dry-run",
+    )
 
+    preset: str = setting(DEFAULT)
+    """demo, deduce, default, gpu, or a FILE.toml. Default: default."""
+    backend: str = setting("art")
+    """Training library: art."""
+    dry_run: bool = setting(False, flag="--dry-run")
+    """Show the settings and their origins without training."""
 
-@flag_groups
-def train_command(
-    game: GameName,
-    option_flags: Annotated[Given, FieldsOf(GameOptionFlags)],
-    flags: RunFlags,
-    given: Annotated[Given, FieldsOf(TrainConfig, defaults={})],
-) -> int:
-    """Train a model by GRPO over full games. The same command resumes an interrupted run.
+    @classmethod
+    def lower_layers(
+        cls, words: Sequence[str], above: Sequence[SettingsLayer]
+    ) -> Iterator[SettingsLayer]:
+        """Yield the options of the game, the server of LLM_BACKEND=ART, arena.toml, the preset.
 
-    Each setting is also an environment variable (--steps: ARENA_TRAIN_STEPS), a key of the table
-    `train` in arena.toml, and a key of presets. The first source in this list that has a setting
-    decides.
-    """
-    from trainers.hosts.selection import art_server, base_checkpoint, roles_in_words
+        Without the flag --preset, arena.toml chooses the preset.
+        """
+        from trainers.hosts.selection import art_server
 
-    if flags.backend != "art":
-        raise UsageError(f"--backend {flags.backend}: training needs art; leave it out")
-    environment = Settings.load()
-    layers = given_layers(given, option_flags, environment)
-    selected = resolve_settings(game, flags.preset, *layers).config.trainer_host
-    # The hosts `local` and `serverless` serve their own weights: LLM_BACKEND=ART is not for them.
-    server = art_server(environment) if selected in {"auto", "embedded"} else ""
-    layers.append(SettingsLayer("LLM_BACKEND=ART", {"server": server} if server else {}))
-    resolved = _with_game_options(resolve_settings(game, flags.preset, *layers))
-    if resolved.config.server not in ("", *OWNED_SERVERS):
-        from trainers.weight_sync.server_checks import server_urls
+        for layer in above:
+            own = {n: layer.values[n] for n in ("players", "option") if n in layer.values}
+            of_game = replace(layer, values={"game": ANY_GAME, **own})
+            options = GameOptions.of_layers([of_game]).game_options()
+            yield SettingsLayer(layer.origin, {"options": options})
+        table, file = config_table("train"), str(config_path())
+        from_file = table.pop("preset", None)
+        chosen = next((layer.values["preset"] for layer in above if "preset" in layer.values), None)
+        name, source = str(chosen or from_file or DEFAULT), ""
+        lower = []
+        if chosen is None and from_file is not None:
+            source = f"{file}: preset = {name!r}"
+            lower = [SettingsLayer("arena.toml", {"preset": name})]
+        game = str(above[0].values.get("game", ANY_GAME))
+        lower.append(layer_of(table, game, "arena.toml", f"{file}, [train]"))
+        lower.append(read_preset(name, game, source))
+        # The hosts `local` and `serverless` serve their own weights: LLM_BACKEND=ART is not for
+        # them.
+        host = cls.of_layers([*above, *lower]).trainer_host
+        server = art_server(Settings.load()) if host in {"auto", "embedded"} else ""
+        yield SettingsLayer("LLM_BACKEND=ART", {"server": server} if server else {})
+        yield from lower
 
-        server_urls(resolved.config.server)  # Before they are shown or stored: they hold no key.
-    host = host_of(resolved.config, flags.resume, environment)
-    # config.json stores the selected host, so that a resumed run does not select another.
-    resolved = resolved.updated(trainer_host=host.name)
-    if host.name == "embedded" and not resolved.config.starts_from_scratch:
-        base_checkpoint(resolved.config.base_model)  # Before runs are compared or moved aside.
-    plan = plan_run(resolved.config, flags.resume)
-    if flags.dry_run:
-        from arena.cli.train_estimate import print_plan
-
-        print_plan(resolved, plan, host, environment, flags.as_json)
-        return 0
-    roles = roles_in_words(resolved.config)
-    print(f"{roles}\nHost {host.name}: {host.reason}", file=sys.stderr)
-    return _train(resolved.config, plan, environment, flags)
-
-
-def given_layers(given: Given, option_flags: Given, settings: Settings) -> list[SettingsLayer]:
-    """Return the layer of the command line and the layer of the environment."""
-    flags, variables = dict(given.flags), dict(given.environment)
-    for values, options in ((flags, option_flags.flags), (variables, option_flags.environment)):
-        if options:
-            values["options"] = GameOptionFlags.model_validate(options).options()
-    for name, variable in OTHER_VARIABLES.items():
-        secret = settings.secret(variable)
-        if secret:
-            variables.setdefault(name, secret.get_secret_value())
-    return [SettingsLayer("flag", flags), SettingsLayer("environment", variables)]
+    @classmethod
+    def help_texts(cls) -> dict[str, str]:
+        """Return the help with the defaults that presets and arena.toml give in this folder."""
+        texts = {
+            name: f"{help_text(TrainConfig.model_fields[name])} {default}"
+            for name, default in _defaults_here().items()
+        }
+        return {**super().help_texts(), **texts}
 
 
-def resolve_settings(game: str, preset: str | None, *above: SettingsLayer) -> ResolvedConfig:
-    """Return the config of the layers `above`, of arena.toml and of the preset.
-
-    Without a preset, arena.toml chooses it. Raises UsageError for a bad file, preset or value.
-    """
-    file, table = str(config_path()), config_table("train")
-    from_file = table.pop("preset", None)
-    name, origin, source = preset or DEFAULT, "flag" if preset else "default", ""
-    # The flag --preset overrides the file.
-    if preset is None and from_file is not None:
-        name, origin = str(from_file), "arena.toml"
-        source = f"{file}: preset = {name!r}"
-    layers = [
-        *above,
-        layer_of(table, game, "arena.toml", f"{file}, [train]"),
-        read_preset(name, game, source),
-    ]
-    resolved = resolve(game, name, layers)
-    return replace(resolved, origins={**resolved.origins, "preset": origin})
-
-
-def default_texts() -> dict[str, str]:
+def _defaults_here() -> dict[str, str]:
     """Return the default of each setting, with the files in this folder: `Default: 16.`
 
     Games with another default are named. Fields whose default is empty are left out, since their
     description explains it.
     """
+
+    def config_of(game: str) -> TrainConfig:
+        game_layer = SettingsLayer("flag", {"game": game})
+        return TrainConfig.of_layers(TrainOptions.lower_layers(["train"], [game_layer]))
+
     try:
-        general = resolve_settings(ANY_GAME, None).config
-        games = {name: resolve_settings(name, None).config for name in catalog().names("game")}
+        general = config_of(ANY_GAME)
+        games = {name: config_of(name) for name in catalog().names("game")}
     except UsageError:  # The help must work with a bad file; a command will name the fault.
-        general, games = resolve(ANY_GAME, DEFAULT, [read_preset(DEFAULT, ANY_GAME)]).config, {}
+        general, games = TrainConfig(), {}
     texts = {}
-    for name in TrainConfig.model_fields.keys() - {"game", "options", "preset"}:
+    for name in TrainConfig.settings():
         value = getattr(general, name)
         others = {game: getattr(config, name) for game, config in games.items()}
         different = [f"{game}: {default_text(own)}" for game, own in others.items() if own != value]
@@ -192,20 +137,50 @@ def default_texts() -> dict[str, str]:
     return texts
 
 
-def _with_game_options(resolved: ResolvedConfig) -> ResolvedConfig:
+def train(options: TrainOptions) -> int:
+    """Train a model by GRPO over full games. The same command resumes an interrupted run.
+
+    Each setting is also an environment variable (--steps: ARENA_TRAIN_STEPS), a key of the table
+    `train` in arena.toml, and a key of presets. The first source in this list that has a setting
+    decides.
+    """
+    from trainers.hosts.selection import base_checkpoint, roles_in_words
+
+    if options.backend != "art":
+        raise UsageError(f"--backend {options.backend}: training needs art; leave it out")
+    environment = Settings.load()
+    config = _with_game_options(settled(options.part(TrainConfig)))
+    if config.server not in ("", *OWNED_SERVERS):
+        from trainers.weight_sync.server_checks import server_urls
+
+        server_urls(config.server)  # Before they are shown or stored: they hold no key.
+    host = host_of(config, options.resume, environment)
+    # config.json stores the selected host, so that a resumed run does not select another.
+    config = config.model_copy(update={"trainer_host": host.name})
+    if host.name == "embedded" and not config.starts_from_scratch:
+        base_checkpoint(config.base_model)  # Before runs are compared or moved aside.
+    plan = plan_run(config, options.resume)
+    if options.dry_run:
+        from arena.cli.train_estimate import print_plan
+
+        print_plan(config, plan, host, environment, options.as_json)
+        return 0
+    print(f"{roles_in_words(config)}\nHost {host.name}: {host.reason}", file=sys.stderr)
+    return _train(config, plan, environment, options)
+
+
+def _with_game_options(config: TrainConfig) -> TrainConfig:
     """Fill in all options of the game, so that a later change of a default cannot alter the run."""
-    config = resolved.config
     try:
         options = make_game(config.game, **config.options).options.model_dump(mode="json")
     except UsageError as error:
         files = {
             origin
-            for name, origin in resolved.origins.items()
+            for name, origin in config.origins.items()
             if name.startswith("options.") and origin != "flag"
         }
         raise UsageError(f"{error} ({', '.join(sorted(files))})" if files else str(error)) from None
-    origins = {f"options.{name}": "default" for name in options} | dict(resolved.origins)
-    return replace(resolved.updated(options=options), origins=origins)
+    return config.model_copy(update={"options": options})
 
 
 def host_of(config: TrainConfig, resume: bool | None, settings: Settings) -> HostChoice:
@@ -220,15 +195,16 @@ def host_of(config: TrainConfig, resume: bool | None, settings: Settings) -> Hos
     return select_host(config, settings)
 
 
-def _train(config: TrainConfig, plan: Plan, settings: Settings, flags: RunFlags) -> int:
+def _train(config: TrainConfig, plan: Plan, settings: Settings, options: TrainOptions) -> int:
     let_threads_sleep()
     from replays.html_report import write_html
-    from trainers.loop.grpo import train
+    from trainers.loop import grpo
 
     def start(files: RunFiles, view: TrainingView) -> Coroutine[Any, Any, RunState]:
-        return train(config, folder=files.folder, view=view, settings=settings, report=write_html)
+        report = write_html
+        return grpo.train(config, folder=files.folder, view=view, settings=settings, report=report)
 
-    return conduct(config, plan, flags, start)
+    return conduct(config, plan, options, start)
 
 
 def let_threads_sleep() -> None:
@@ -242,18 +218,18 @@ def let_threads_sleep() -> None:
 def conduct(
     config: TrainConfig,
     plan: Plan,
-    flags: ResumeFlags,
+    options: ResumeOptions,
     start: Callable[[RunFiles, TrainingView], Coroutine[Any, Any, RunState]],
 ) -> int:
     """Run a loop in the folder of its run, print the result, and return the exit code."""
     with open_run(plan) as files:
-        state, interrupted = run_training(files, flags.as_json, partial(start, files))
+        state, interrupted = run_training(files, options.as_json, partial(start, files))
         run = TrainingRun(files, config, state, ())
-        if flags.as_json:
+        if options.as_json:
             print(json.dumps(result_json(run)))
         elif not interrupted:
             print("\n".join(result_lines(run)))
-        return exit_code(state, config.total_steps, interrupted, flags.resume)
+        return exit_code(state, config.total_steps, interrupted, options.resume)
 
 
 def run_training(

@@ -19,15 +19,14 @@ from trainers.runs.run_files import Plan, free_name
 
 if TYPE_CHECKING:
     from arena.llm.settings import Settings
-    from trainers.config.presets import ResolvedConfig
+    from trainers.config.config import TrainConfig
     from trainers.hosts.selection import HostChoice
 
 
 def print_plan(
-    resolved: ResolvedConfig, plan: Plan, host: HostChoice, settings: Settings, json_wanted: bool
+    config: TrainConfig, plan: Plan, host: HostChoice, settings: Settings, json_wanted: bool
 ) -> None:
     """Print what the command would do. Raises UsageError if a run is not possible."""
-    config = resolved.config
     game = make_game(config.game, **config.options)
     credit, rewards = credited_rewards(config, game)
     terms = [*rewards.describe(), *credit.describe(game)]
@@ -41,13 +40,14 @@ def print_plan(
         print(json.dumps({
             "experiment": config.experiment, "folder": str(plan.files.folder), "start": plan.start,
             "step": plan.done, "config_hash": config.config_hash, "config": as_json(config),
-            "origins": dict(resolved.origins), "host": {"name": host.name, "why": host.reason},
+            "origins": config.origins, "host": {"name": host.name, "why": host.reason},
             "reward": {term.name: asdict(term) for term in terms},
             "work": {"steps": steps, "games": games}, "footprint": needed and asdict(needed),
         }))  # fmt: skip
     else:
+        origins = config.origins
         values = [
-            (name, "–" if value in (None, "") else str(value), resolved.origins[name])
+            (name, "–" if value in (None, "") else str(value), origins[name])
             for name, value in flat_settings(config).items()
         ]
         logged = {True: "logged", False: "–"}

@@ -66,7 +66,7 @@ def position(replay: Replay, ply: int) -> Position:
         # More moves than playable positions: the game ends before the file does.
         over = last < len(replay.moves)
         why = "the game is over there" if over else f"{replay.path} has {pluralize(last, 'ply')}"
-        raise UsageError(f"--branch {ply}: {why}; choose --branch 0 to {last}")
+        raise UsageError(f"--position {ply}: {why}; choose --position 0 to {last}")
     try:
         digest = sha256(replay.path)
     except OSError as error:

@@ -1,94 +1,114 @@
-"""Typed settings of commands: their fields, their sources, and the file arena.toml."""
+"""Typed settings of commands: their fields, the layers that set them, and their help."""
 
 from __future__ import annotations
 
 import difflib
 import os
-import re
-import tomllib
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import NoneType
+from typing import Any, ClassVar, Literal, Self, TypeVar, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+from annotated_types import Ge, Gt, Le
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, PrivateAttr, ValidationError
 from pydantic.fields import FieldInfo
 
 from arena.core.errors import UsageError
-from arena.core.spec import redacted
-from arena.core.text import shorten
-from arena.llm.environment import DOTENV_FILE, check_address, variables
+from arena.llm.config_file import check_folder_values, config_path, config_table
+from arena.llm.environment import DOTENV_FILE, variables
 
-CONFIG_FILE = "arena.toml"
-PROGRAM = re.compile(r"(?:^|[=,])\s*agent:")
-"""A SPEC of a program, alone or in a list or in a seat, `0=agent:COMMAND`."""
-GUARDED = {
-    "reward_fn": re.compile("."),
-    "vllm_python": re.compile("."),
-    "address": re.compile("."),  # A cluster of Ray sends objects that are unpickled.
-    "preset": re.compile("(?!)"),  # A file of presets is checked itself.
-    "system": re.compile("(?!)"),
-}
-"""By the end of a setting's name, the values that run code; PROGRAM for all other settings."""
-URL = re.compile(r"https?://[^\s,#]*", re.IGNORECASE)
-SENT_KEYS = ("ARENA_API_KEY", "ART_API_KEY", "ARENA_OPENAI_API_KEY")
-"""Keys that arena sends to servers that settings name."""
+LARGE_LIMIT = 1024
+"""Upper limits above this are not shown in the help."""
 
 
 def setting(
-    default: Any,
+    default: Any = ...,
     panel: str = "",
     *,
     flag: bool | str = True,
     changeable: bool = False,
+    complete: str = "",
+    variable: str = "",
+    metavar: str = "",
     **limits: Any,
 ) -> Any:
     """Return a field of a `Config`.
 
     Args:
-        default: Value of the field if no source sets it.
+        default: Value of the field if no source sets it. Without one, the user must give a value.
         panel: Heading of the help that lists it.
         flag: Whether it is a flag, or the names of the flag: `--trainer-host/--host`, or of a bool
             `--guided/--free`. Without a flag it is a key of arena.toml and of --set only.
         changeable: Whether a resumed training run may change it.
+        complete: What shells complete: "game", "spec" or "seat".
+        variable: Another environment variable that sets it, after `ARENA_COMMAND_FIELD`.
+        metavar: Name of a positional argument in the help; " " stands for the field's own.
         limits: Limits of the value, as `pydantic.Field` takes them.
     """
     extra: dict[str, JsonValue] = {"panel": panel, "flag": flag, "changeable": changeable}
+    extra |= {"complete": complete, "variable": variable, "metavar": metavar}
     return Field(default, json_schema_extra=extra, **limits)
 
 
-class Config(BaseModel):
-    """Base of the settings of a command. Each field is a key of arena.toml and of --set.
-
-    Most fields are flags too. The docstring of a field is its help text.
-    """
-
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", use_attribute_docstrings=True, allow_inf_nan=False
-    )
-    shared_table: ClassVar[str] = ""
-    """Table of arena.toml that holds the fields for all commands; empty if there is none."""
+def argument(default: Any = ..., metavar: str = " ", complete: str = "") -> Any:
+    """Return a field that is a positional argument; the help shows it as `metavar`."""
+    return setting(default, flag=False, complete=complete, metavar=metavar)
 
 
-AnyConfig = TypeVar("AnyConfig", bound=Config)
+def merged(below: Mapping[str, JsonValue], above: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """Merge two layers. The upper one decides; tables in them are merged key by key."""
+    tables = {
+        name: {**lower, **upper}
+        for name, upper in above.items()
+        if isinstance(upper, dict) and isinstance(lower := below.get(name), dict)
+    }
+    return {**below, **above, **tables}
 
 
-def flag_names(name: str, info: FieldInfo) -> str:
-    """Return the names of a field's flag, with slashes between them; "" if it has no flag."""
-    extra = info.json_schema_extra
-    flag = extra.get("flag", False) if isinstance(extra, dict) else False
-    if flag is not True:
-        return str(flag or "")
-    word = name.replace("_", "-")
-    return f"--{word}/--no-{word}" if info.annotation is bool else f"--{word}"
+def as_key(name: str, value: JsonValue) -> str:
+    """Return a setting as a key of the command line: `--set top_p=0.9`."""
+    return f"--set {name}={str(value).lower() if isinstance(value, bool) else value}"
 
 
-def as_flag(name: str, value: JsonValue, info: FieldInfo) -> str:
-    """Return a setting as it is written on the command line: `--steps 5`, `--set top_p=0.9`."""
-    flag, _, off = flag_names(name, info).partition("/")
-    if isinstance(value, bool):
-        return (flag if value else off) or f"--set {name}={str(value).lower()}"
-    return f"{flag} {value}" if flag else f"--set {name}={value}"
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A field of a `Config`, as users set it."""
+
+    name: str
+    kind: Any
+    """Type of its value if it has one: `float` for `float | None`."""
+    flag: str
+    """Names of its flag, with slashes between them; "" if it has none."""
+    metavar: str
+    """Name of a positional argument in the help; "" for other fields."""
+    panel: str
+    complete: str
+    variable: str
+    is_required: bool
+    text: str
+    """Help: the docstring, choices, range and default."""
+
+    @property
+    def is_bool(self) -> bool:
+        """Whether the value is on or off."""
+        return self.kind is bool
+
+    @property
+    def is_list(self) -> bool:
+        """Whether it takes several values."""
+        return get_origin(self.kind) is list
+
+    @property
+    def is_key(self) -> bool:
+        """Whether only --set, arena.toml and the environment set it."""
+        return not self.flag and not self.metavar
+
+    def spelled(self, value: JsonValue) -> str:
+        """Return it as the command line has it: `--steps 5`, `--set top_p=0.9`."""
+        flag, _, off = self.flag.partition("/")
+        if isinstance(value, bool):
+            return (flag if value else off) or as_key(self.name, value)
+        return f"{flag} {value}" if flag else as_key(self.name, value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,40 +116,236 @@ class SettingsLayer:
     """The settings from one source."""
 
     origin: str
-    """`flag`, `environment`, the variables themselves, `arena.toml` or `preset NAME`."""
+    """`flag`, `environment`, the variables themselves, `arena.toml`, `preset NAME` or `default`."""
     values: Mapping[str, JsonValue]
-    """By name of the field."""
+    """Values by name of the field."""
     file: str = ""
     """The file of the settings; empty for flags and environment variables."""
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """Environment variables of the values, by name of the field."""
 
-    def place(self, name: str, value: JsonValue, info: FieldInfo) -> str:
+    def place(self, name: str, config: type[Config]) -> str:
         """Return the place of a value for an error message, as the user wrote it."""
+        value = self.values[name]
         if self.file:
             return f"{self.file}: {name} = {value!r}"
-        source = " (from the environment)" if self.origin == "environment" else ""
-        return f"{as_flag(name, value, info)}{source}"
+        variable = self.variables.get(name)
+        return f"{variable}={value}" if variable else config.spelled(name, value)
 
 
-def place_of(config: type[Config], name: str, layers: Sequence[SettingsLayer]) -> str:
-    """Return the place of a setting in the layer that decides it."""
-    info = config.model_fields[name]
-    for layer in layers:
-        if name in layer.values:
-            return layer.place(name, layer.values[name], info)
-    return SettingsLayer("default", {}).place(name, info.default, info)
+class Config(BaseModel):
+    """Base of the settings of a command: flags, positional arguments, and keys of --set.
+
+    All but the arguments are keys of arena.toml too. The docstring of a field is its help text.
+    """
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", use_attribute_docstrings=True, allow_inf_nan=False
+    )
+    shared_table: ClassVar[str] = ""
+    """Table of arena.toml that holds the fields of this class for all commands."""
+    own_flags: ClassVar[Mapping[str, str | bool]] = {}
+    """Flags that differ from what the fields of the bases state, as the argument of `setting`."""
+    own_defaults: ClassVar[Mapping[str, JsonValue]] = {}
+    """Defaults that differ from those of the fields."""
+    short_help: ClassVar[str] = ""
+    """Fields that the short help shows, at most a dozen; empty: all."""
+    help_examples: ClassVar[tuple[str, ...]] = ()
+    """Command lines for the help."""
+    _layers: tuple[SettingsLayer, ...] = PrivateAttr(())
+
+    @classmethod
+    def of_command(cls, words: Sequence[str], flags: Mapping[str, JsonValue]) -> Self:
+        """Return the settings of a command, whose words are `["bench", "run"]` for example.
+
+        They come from the flags, else from the environment, else from `lower_layers`. Raises
+        UsageError.
+        """
+        above = [SettingsLayer("flag", flags), cls.environment_layer(words)]
+        return cls.of_layers([*above, *cls.lower_layers(words, above)])
+
+    @classmethod
+    def of_layers(cls, layers: Iterable[SettingsLayer]) -> Self:
+        """Return the config of these layers, the first of which decides.
+
+        Raises UsageError with the place of a bad value.
+        """
+        used = (*layers, SettingsLayer("default", cls.own_defaults))
+        values: dict[str, JsonValue] = {}
+        for layer in reversed(used):
+            values = merged(values, layer.values)
+        try:
+            config = cls.model_validate({n: v for n, v in values.items() if n in cls.model_fields})
+        except ValidationError as error:
+            fault = error.errors(include_input=False)[0]
+            name, message = str(fault["loc"][0]), fault["msg"].removeprefix("Value error, ")
+            if fault["type"] == "missing":
+                flag = cls.settings()[name].flag.partition("/")[0]
+                what = f"option '{flag}'" if flag else f"argument '{name}'"
+                raise UsageError(f"Missing {what}") from None
+            place = next(layer.place(name, cls) for layer in used if name in layer.values)
+            raise UsageError(f"{place}: {message[0].lower()}{message[1:]}") from None
+        config._layers = used
+        return config
+
+    @classmethod
+    def environment_layer(cls, words: Sequence[str]) -> SettingsLayer:
+        """Return the values of `ARENA_COMMAND_FIELD` and of other variables of the fields."""
+        known, prefix = variables(), "_".join(["ARENA", *words]).upper()
+        values: dict[str, JsonValue] = {}
+        names: dict[str, str] = {}
+        for setting in cls.settings().values():
+            own = (f"{prefix}_{setting.name.upper()}", setting.variable)
+            variable = next((name for name in own if name in known), None)
+            if variable is None or setting.metavar:
+                continue
+            text, names[setting.name] = known[variable], variable
+            if not os.environ.get(variable):
+                check_folder_values(DOTENV_FILE, text, variable)
+            values[setting.name] = [*text.split()] if setting.is_list else text
+        return SettingsLayer("environment", values, variables=names)
+
+    @classmethod
+    def lower_layers(
+        cls, words: Sequence[str], above: Sequence[SettingsLayer]
+    ) -> Iterator[SettingsLayer]:
+        """Yield the command's table in arena.toml, then the tables that commands share.
+
+        `above` are the layers of flags and environment. Raises UsageError for an unknown key.
+        """
+        table: Any = config_table(words[0])
+        for word in words[1:]:
+            table = table.get(word, {})
+        yield file_layer(".".join(words), table, cls.keys_of_files())
+        for base in cls.__mro__:
+            if (shared := vars(base).get("shared_table")) and issubclass(base, Config):
+                yield file_layer(shared, config_table(shared), base.keys_of_files())
+
+    @classmethod
+    def keys_of_files(cls) -> list[str]:
+        """Return the fields that arena.toml and --set may set."""
+        return [setting.name for setting in cls.settings().values() if not setting.metavar]
+
+    @classmethod
+    def settings(cls) -> dict[str, Setting]:
+        """Return the fields that users may set: own ones first, then those of the bases."""
+        return {
+            name: cls._setting(name, cls.model_fields[name])
+            for base in cls.__mro__
+            for name in vars(base).get("__annotations__", {})
+            if name in cls.model_fields and cls.model_fields[name].json_schema_extra
+        }
+
+    @classmethod
+    def _setting(cls, name: str, info: FieldInfo) -> Setting:
+        kinds = [kind for kind in get_args(info.annotation) if kind is not NoneType]
+        kind = kinds[0] if NoneType in get_args(info.annotation) else info.annotation
+        stated: Any = info.json_schema_extra
+        flag, word = cls.own_flags.get(name, stated["flag"]), f"--{name.replace('_', '-')}"
+        if flag is True:
+            flag = f"{word}/--no-{word.removeprefix('--')}" if kind is bool else word
+        default = cls.own_defaults.get(name, info.get_default(call_default_factory=True))
+        return Setting(
+            name,
+            kind,
+            flag or "",
+            stated["metavar"] and (stated["metavar"].strip() or name.upper()),
+            stated["panel"],
+            stated["complete"],
+            stated["variable"],
+            info.is_required(),
+            help_text(info, None if info.is_required() else default),
+        )
+
+    @classmethod
+    def help_texts(cls) -> dict[str, str]:
+        """Return the help of each setting."""
+        return {name: setting.text for name, setting in cls.settings().items()}
+
+    @classmethod
+    def spelled(cls, name: str, value: JsonValue) -> str:
+        """Return a setting as the command line has it: `--steps 5`, `--set top_p=0.9`."""
+        return cls.settings()[name].spelled(value)
+
+    @property
+    def origins(self) -> dict[str, str]:
+        """Origin of each value, by field; of a table, by `FIELD.KEY`."""
+        found = {}
+        for name, value in self:
+            if isinstance(value, dict):
+                tables = [(layer.origin, layer.values.get(name)) for layer in self._layers]
+                for key in value:
+                    places = (o for o, table in tables if isinstance(table, dict) and key in table)
+                    found[f"{name}.{key}"] = next(places, "default")
+            else:
+                places = (layer.origin for layer in self._layers if name in layer.values)
+                found[name] = next(places, "default")
+        return found
+
+    def given_by(self, origin: str) -> frozenset[str]:
+        """Return the fields whose values come from here, e.g. "flag"."""
+        return frozenset(name for name, place in self.origins.items() if place == origin)
+
+    def rank(self, name: str) -> int:
+        """Return the position of the layer that decides a value: 0 for flags."""
+        ranks = (rank for rank, layer in enumerate(self._layers) if name in layer.values)
+        return next(ranks, len(self._layers))
+
+    def place(self, name: str) -> str:
+        """Return the place of a value for an error message, as the user wrote it."""
+        layers = (*self._layers, SettingsLayer("default", {name: getattr(self, name)}))
+        return next(layer.place(name, type(self)) for layer in layers if name in layer.values)
+
+    def part(self, base: type[AnyConfig]) -> AnyConfig:
+        """Return the fields of a base class as an object of that class."""
+        found = base.model_construct(**{name: getattr(self, name) for name in base.model_fields})
+        found._layers = self._layers
+        return found
 
 
-def validated(
-    config: type[AnyConfig], values: Mapping[str, JsonValue], layers: Sequence[SettingsLayer]
-) -> AnyConfig:
-    """Return the config of these values. Raises UsageError with the place of a bad value."""
-    try:
-        return config.model_validate(values)
-    except ValidationError as error:
-        fault = error.errors(include_input=False)[0]
-        message = fault["msg"].removeprefix("Value error, ")
-        place = place_of(config, str(fault["loc"][0]), layers)
-        raise UsageError(f"{place}: {message[0].lower()}{message[1:]}") from None
+AnyConfig = TypeVar("AnyConfig", bound=Config)
+
+
+def help_text(info: FieldInfo, default: JsonValue = None) -> str:
+    """Return the description of a field with its choices, its range and the default."""
+    text = " ".join((info.description or "").split())
+    kinds = (info.annotation, *get_args(info.annotation))
+    choices = [word for kind in kinds if get_origin(kind) is Literal for word in get_args(kind)]
+    if choices:
+        text += f" Choose {', '.join(choices)}."
+    text = " ".join(filter(None, (text, _range(info))))
+    if "Default:" in text or default in (None, False, "", []):
+        return text
+    return f"{text} Default: {default_text(default)}."
+
+
+def default_text(value: object) -> str:
+    """Return a default as it is shown in a help text."""
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if isinstance(value, float):
+        return f"{value:g}"
+    return "empty" if value in (None, "") else str(value)
+
+
+def _range(info: FieldInfo) -> str:
+    """Return the limits of a number where they are not obvious."""
+    limits = {type(limit): limit for limit in info.metadata}
+    least, above, most = limits.get(Ge), limits.get(Gt), limits.get(Le)
+    if most and most.le <= LARGE_LIMIT and above:
+        return f"Above {above.gt:g}, at most {most.le:g}."
+    if most and most.le <= LARGE_LIMIT and least:
+        return f"From {least.ge:g} to {most.le:g}."
+    return f"At least {least.ge:g}." if least and least.ge > 1 else ""
+
+
+def file_layer(name: str, table: Mapping[str, Any], known: Iterable[str]) -> SettingsLayer:
+    """Return the layer of a table of arena.toml. Raises UsageError for an unknown key."""
+    file = f"{config_path()}, [{name}]"
+    for key, value in table.items():
+        if key not in known and not isinstance(value, dict):
+            raise UsageError(f"{file}: there is no key '{key}'{near_matches(key, known)}")
+    return SettingsLayer("arena.toml", table, file)
 
 
 def near_matches(name: str, known: Iterable[str]) -> str:
@@ -138,76 +354,3 @@ def near_matches(name: str, known: Iterable[str]) -> str:
     return (
         f"; did you mean {' or '.join(map(repr, near))}?" if near else "; --help-all lists the keys"
     )
-
-
-def config_path() -> Path:
-    """Return the path of the settings file, which need not exist."""
-    return Path(variables().get("ARENA_CONFIG", CONFIG_FILE))
-
-
-def read_toml(path: Path, place: str) -> dict[str, JsonValue]:
-    """Return the contents of a TOML file. Raises UsageError; `place` names the file there."""
-    try:
-        return tomllib.loads(path.read_text("utf-8-sig"))
-    except (tomllib.TOMLDecodeError, RecursionError) as error:  # Nested too deeply.
-        raise UsageError(f"{path} is not TOML: {error}") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{place} cannot be read: {error}") from None
-
-
-def config_file() -> dict[str, JsonValue]:
-    """Return the settings file, or nothing if there is none.
-
-    Raises UsageError for a file that cannot be read.
-    """
-    path = config_path()
-    if not path.exists():
-        if "ARENA_CONFIG" in variables():
-            raise UsageError(f"ARENA_CONFIG={path}: this file does not exist")
-        return {}
-    table = read_toml(path, f"settings: {path}")
-    if not os.environ.get("ARENA_CONFIG"):
-        check_folder_values(str(path), table)
-    return table
-
-
-def check_folder_values(file: str, value: JsonValue, name: str = "") -> None:
-    """Refuse settings that a file found in the working folder may not decide.
-
-    The folder may be another person's: its files run no code of theirs, send no key of the user's
-    to an address of theirs, and show models no files from elsewhere. Raises UsageError.
-    """
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            check_folder_values(file, inner, key)
-    elif isinstance(value, list):
-        for item in value:
-            check_folder_values(file, item, name)
-    elif isinstance(value, str):
-        setting_name = next((n for n in GUARDED if name.lower().endswith(n)), "")
-        if setting_name == "preset" and value.endswith(".toml"):
-            check_folder_values(value, read_toml(Path(value), f"{file}: {name} = {value}"))
-        elif GUARDED.get(setting_name, PROGRAM).search(value) or (
-            value.endswith(".txt") and not _is_inside(value)
-        ):
-            remedy = name if file == DOTENV_FILE else f"ARENA_CONFIG={config_path()}"
-            raise UsageError(
-                f"{file}: {name} = {shorten(redacted(value))!r}: a file of the working folder may "
-                "not choose code that runs, or files from elsewhere; if that is meant, give it as "
-                f"a flag, or export {remedy}"
-            )
-        for url in URL.findall(value):
-            check_address(url, f"{file}: {name}", SENT_KEYS)
-
-
-def _is_inside(path: str) -> bool:
-    """Return whether a file is below the working directory."""
-    return Path(path).resolve().is_relative_to(Path.cwd().resolve())
-
-
-def config_table(name: str) -> dict[str, JsonValue]:
-    """Return a table of the settings file, or an empty one. Raises UsageError."""
-    table = config_file().get(name, {})
-    if not isinstance(table, dict):
-        raise UsageError(f"{config_path()}: {name} must be a table, [{name}]")
-    return table

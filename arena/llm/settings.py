@@ -29,7 +29,6 @@ from dataclasses import replace
 from typing import Any, Literal, Protocol, Self
 
 from pydantic import (
-    AliasChoices,
     BaseModel,
     ConfigDict,
     Field,
@@ -39,19 +38,13 @@ from pydantic import (
     field_validator,
     model_validator,
 )
-from pydantic_settings import (
-    BaseSettings,
-    DotEnvSettingsSource,
-    InitSettingsSource,
-    PydanticBaseSettingsSource,
-    SettingsConfigDict,
-    SettingsError,
-)
 
 from arena.core.errors import UsageError
+from arena.core.text import read_value
 from arena.llm.backend import Backend, BackendTraits, Price
-from arena.llm.config import Config, config_file, setting
-from arena.llm.environment import DOTENV_FILE, variables
+from arena.llm.config import Config, merged, setting
+from arena.llm.config_file import config_file
+from arena.llm.environment import variables
 
 
 class Limits(BaseModel):
@@ -229,34 +222,24 @@ class ServiceSettings(Limits):
         return self.__pydantic_extra__ or {}
 
 
-class Settings(BaseSettings):
-    """Settings of a run that concern its models."""
+class Settings(Config):
+    """Settings of a run that concern its models.
 
-    model_config = SettingsConfigDict(
-        frozen=True, extra="ignore", populate_by_name=True, case_sensitive=True
-    )
+    The environment variable of a field is `ARENA_FIELD`, with JSON for a table.
+    """
 
-    llm_backend: str | None = Field(
-        None, validation_alias=AliasChoices("LLM_BACKEND", "llm_backend")
-    )
-    art_wrapper_url: str = Field(
-        "http://localhost:5001", validation_alias=AliasChoices("ART_WRAPPER_URL", "art_wrapper_url")
-    )
-    models: dict[str, ModelOverride] = Field({}, validation_alias="models")
+    llm_backend: str | None = setting(None, variable="LLM_BACKEND")
+    """BACKEND or BACKEND:MODEL that takes a seat when no flag names one."""
+    art_wrapper_url: str = setting("http://localhost:5001", variable="ART_WRAPPER_URL")
+    """Address of `art` models: an ART backend, or `arena serve`."""
+    models: dict[str, ModelOverride] = setting({})
     """Facts about models by SPEC."""
-    service: ServiceSettings = Field(
-        ServiceSettings(),  # type: ignore[call-arg]
-        validation_alias=AliasChoices("ARENA_SERVICE", "service"),
-    )
-    embedded_precision: Literal["float32", "bf16"] = Field(
-        "float32",
-        validation_alias=AliasChoices("ARENA_EMBEDDED_PRECISION", "embedded_precision"),
-        description="Type of the matrices of embedded models. bf16 is faster; probabilities move.",
-    )
-    agent: ProgramLimits = Field(
-        ProgramLimits(),  # type: ignore[call-arg]
-        validation_alias=AliasChoices("ARENA_AGENT", "agent"),
-    )
+    service: ServiceSettings = setting(ServiceSettings())  # type: ignore[call-arg]
+    """Limits of the calls to backends."""
+    embedded_precision: Literal["float32", "bf16"] = setting("float32")
+    """Type of the matrices of embedded models. bf16 is faster; probabilities move."""
+    agent: ProgramLimits = setting(ProgramLimits())  # type: ignore[call-arg]
+    """Limits of the programs of `agent:COMMAND`."""
 
     @field_validator("models", mode="before")
     @classmethod
@@ -267,28 +250,24 @@ class Settings(BaseSettings):
         return {name: value for name, value in table.items() if isinstance(value, dict)}
 
     @classmethod
-    def load(cls, **given: Any) -> Settings:
-        """Return the settings of flags (`given`), environment and file. Raises UsageError."""
-        try:
-            return cls(**given)
-        except (ValidationError, SettingsError) as error:
-            raise UsageError(f"settings: {_first_error(error)}") from None
-        except (OSError, UnicodeDecodeError) as error:
-            raise UsageError(f"settings: {DOTENV_FILE} cannot be read: {error}") from None
+    def load(cls, **given: Any) -> Self:
+        """Return what is given, else what environment, `.env` and arena.toml say.
 
+        Raises UsageError.
+        """
+        layers = given, cls.environment_layer([]).values, config_file()
+        values: dict[str, JsonValue] = {}
+        for layer in reversed(layers):
+            values = merged(values, {n: v for n, v in layer.items() if n in cls.model_fields})
+        try:
+            return cls.model_validate(values)
+        except ValidationError as error:
+            raise UsageError(f"settings: {_first_error(error)}") from None
+
+    @field_validator("models", "service", "agent", mode="before")
     @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,
-        file_secret_settings: PydanticBaseSettingsSource,
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        dotenv = DotEnvSettingsSource(settings_cls, env_file=DOTENV_FILE)
-        toml = InitSettingsSource(settings_cls, config_file())
-        # The first source with a value wins.
-        return init_settings, env_settings, dotenv, toml
+    def _decode(cls, value: JsonValue) -> JsonValue:
+        return read_value(value) if isinstance(value, str) else value
 
     def secret(self, *names: str) -> SecretStr | None:
         """Return the first of these variables that is set in the environment or in `.env`."""
@@ -319,6 +298,5 @@ def _first_error(error: Exception) -> str:
         return str(error).splitlines()[0]
     # The input is left out: a key in the wrong place must not reach a log.
     fault = error.errors(include_input=False)[0]
-    tables = {"ARENA_SERVICE": "service", "ARENA_AGENT": "agent"}
-    place = ".".join(tables.get(str(part), str(part)) for part in fault["loc"])
+    place = ".".join(map(str, fault["loc"]))
     return f"{place}: {fault['msg'].removeprefix('Value error, ')}"

@@ -10,7 +10,7 @@ import os
 from pathlib import Path
 from typing import Literal
 
-from arena.llm.config import Config, setting
+from arena.llm.config import Config, argument, setting
 
 DEFAULT_PORT = 5001
 """Where the backend `art` looks unless ART_WRAPPER_URL is set."""
@@ -29,6 +29,14 @@ def shared_adapters() -> Path:
 class ServeOptions(Config):
     """Options of `arena serve`."""
 
+    short_help = "host port lora_root context slots device"
+    help_examples = (
+        "arena serve clue-tiny --port 5001",
+        "arena serve FOLDER --lora-root adapters",
+    )
+
+    model: str = argument("clue-tiny")
+    """clue-tiny, or a model's folder in the Hugging Face format."""
     host: str = setting("127.0.0.1")
     """Where to listen. Beyond this machine ARENA_API_KEY must be set."""
     port: int = setting(DEFAULT_PORT, ge=0, le=65535)

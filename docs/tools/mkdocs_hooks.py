@@ -12,14 +12,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import typer
+import click
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 
-from arena.cli import COMMANDS, GROUPS, app
-from arena.cli.flags import help_text
-from arena.cli.help import BASICS, KEYS
+from arena.cli import COMMANDS, GROUPS
+from arena.cli.command import KEYS, CommandGroup, OptionsCommand, help_sections
 
 ROOT = Path(__file__).parents[2]
 LAYERS = {
@@ -140,89 +139,37 @@ def cli_page() -> str:
 
 def command_page(name: str) -> str:
     """Return the reference of a command and of the commands below it, with all their flags."""
-    root: Any = typer.main.get_command(app)
     lines = []
-    for full, command in commands(root.commands[name], f"arena {name}"):
+    for full, command in commands(COMMANDS[name].load(name), f"arena {name}"):
         mark = "##" if lines else "#"
-        lines += [f"{mark} `{full}`", "", *command_section(full, command), ""]
+        lines += [f"{mark} `{full}`", "", *command_section(command), ""]
     return "\n".join(lines)
 
 
-def commands(command: Any, name: str) -> Iterator[tuple[str, Any]]:
+def commands(command: click.Command, name: str) -> Iterator[tuple[str, click.Command]]:
     """Yield a command and, below it, its subcommands, with their full names."""
     yield name, command
-    for word, child in getattr(command, "commands", {}).items():
-        yield from commands(child, f"{name} {word}")
+    if isinstance(command, CommandGroup):
+        for word, entry in command.entries.items():
+            yield from commands(entry.load(word), f"{name} {word}")
 
 
-def command_section(name: str, command: Any) -> Iterator[str]:
+def command_section(command: click.Command) -> Iterator[str]:
     """Yield the lines of one command: description, arguments, flags by group."""
-    with command.make_context(name, [], resilient_parsing=True) as ctx:
-        yield from paragraphs(command.help or "")
-        if basics := BASICS.get(name.removeprefix("arena ")):
-            yield from ["", "```shell", *basics.examples, "```"]
-        # The defaults of `arena train` come from presets; its help adds them when it is shown.
-        defaults = getattr(command, "defaults", dict)()
-        panels: dict[str, list[str]] = {}
-        for param in command.get_params(ctx):
-            if param.hidden:
-                continue
-            if param.param_type_name == "argument":
-                panel, row = "Arguments", argument_row(param)
-            else:
-                panel = getattr(param, "rich_help_panel", None) or "Options"
-                row = option_row(param, ctx, defaults.get(param.name, ""))
-            panels.setdefault(panel, []).append(row)
-        for key, info in getattr(command, "keys", {}).items():
-            text = f"{help_text(info, None if defaults else info.default)} {defaults.get(key, '')}"
-            panels.setdefault(KEYS, []).append(f"| `{key}` | {escaped(text.strip())} |")
-    for panel, rows in panels.items():
+    yield from paragraphs(command.help or "")
+    if not isinstance(command, OptionsCommand):
+        return
+    if examples := command.config.help_examples:
+        yield from ["", "```shell", *examples, "```"]
+    for panel, rows in help_sections(command.config).items():
         first = {"Arguments": "Argument", KEYS: "Key"}.get(panel, "Flag")
-        yield from ["", f"**{panel}**", "", f"| {first} | Meaning |", "| --- | --- |", *rows]
+        yield from ["", f"**{panel}**", "", f"| {first} | Meaning |", "| --- | --- |"]
+        yield from (f"| `{spelling}` | {escaped(text)} |" for spelling, text in rows)
 
 
 def paragraphs(text: str) -> Iterator[str]:
     """Yield the paragraphs of a help text; its marks for line breaks are dropped."""
     yield from (escaped(line.strip()) for line in text.replace("\b", "").splitlines())
-
-
-def argument_row(param: Any) -> str:
-    """Return the row of a positional argument."""
-    return (
-        f"| `{(param.metavar or param.name).strip('{}').upper()}` | {escaped(param.help or '')} |"
-    )
-
-
-def option_row(param: Any, ctx: Any, default_text: str = "") -> str:
-    """Return the row of a flag: its spellings, help text and default."""
-    names = ", ".join(f"`{name}`" for name in [*param.opts, *param.secondary_opts])
-    value = "" if param.is_flag else f" {metavar(param, ctx)}"
-    text = escaped(" ".join(f"{param.help or ''} {default_text}".split()))
-    if default := shown_default(param):
-        text = f"{text} Default: {default}."
-    return f"| {names}{value} | {text} |"
-
-
-PLACEHOLDERS = {"int": "INT", "float": "FLOAT", "path": "PATH", "N": "INT", "X": "FLOAT"}
-
-
-def metavar(param: Any, ctx: Any) -> str:
-    """Return the placeholder of a flag's value: INT, FLOAT, PATH or TEXT."""
-    words = re.findall(r"\w+", param.metavar or param.display_type(ctx))
-    return f"*{PLACEHOLDERS.get(words[0] if words else '', 'TEXT')}*"
-
-
-def shown_default(param: Any) -> str:
-    """Return the default of a flag, or an empty string if there is none worth showing."""
-    value = param.default
-    if (
-        param.is_flag
-        or callable(value)
-        or value in (None, "", [], ())
-        or "Default:" in (param.help or "")
-    ):
-        return ""
-    return f"`{value}`"
 
 
 def escaped(text: str) -> str:

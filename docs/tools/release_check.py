@@ -27,7 +27,7 @@ HIDDEN = re.compile(r"(^|/)\.(?!gitignore$)")
 SMOKE = {
     "": """
 arena play kuhn_poker --seed 1 --out games
-arena replay games/*.jsonl --verify
+arena replay verify games/*.jsonl
 arena eval cluedo --player bot:detective --baseline bot:novice --games 4 --seed 1 --out result
 """,
     "[train]": """

@@ -432,9 +432,9 @@ def test_replay_starts_no_program(tmp_path: Path) -> None:
     marker = tmp_path / "marker"
     replay.write_text(replay.read_text().replace(PYTHON, f"agent:touch {marker}"))
     assert f"agent:touch {marker}" in replay.read_text()
-    verified = arena_run("replay --verify", str(replay), cwd=tmp_path)
+    verified = arena_run("replay verify", str(replay), cwd=tmp_path)
     assert verified.returncode == 0, verified.stderr
-    branched = arena_run("replay --branch 1", str(replay), cwd=tmp_path)
+    branched = arena_run("replay branch --position 1", str(replay), cwd=tmp_path)
     assert branched.returncode == 2 and "--seat" in branched.stderr
     assert not marker.exists()
 

@@ -19,14 +19,14 @@ from arena.agents.action_tools import action_tools
 from arena.agents.chat import THINKING_ROOM, Attempt, ChatOptions
 from arena.agents.system_prompts import system_prompt
 from arena.cli import run
-from arena.cli.play_flags import REPLY_TOKENS, ModelFlags
+from arena.cli.options import REPLY_TOKENS, ModelOptions
 from arena.core.errors import UsageError
 from arena.episodes.files import ReplayWriter
 from arena.episodes.match import Match, play
 from arena.episodes.record import Episode
 from arena.episodes.replay import read_replay
 from arena.llm.backend import BackendTraits, Request
-from arena.llm.config import SettingsLayer, validated
+from arena.llm.config import SettingsLayer
 from arena.llm.ledger import Ledger
 from arena.llm.service import LLMService
 from arena.llm.settings import KeylessSettings
@@ -78,14 +78,14 @@ def attempts_of(episode: Episode) -> list[Attempt]:
 
 
 def test_a_reply_limit_leaves_room_for_thinking_by_default(server: Misbehaving) -> None:
-    options = ModelFlags().options()
+    options = ModelOptions().chat_options()
     game_with(THINKER, options)
     assert server.asked[-1].body["max_completion_tokens"] == REPLY_TOKENS + THINKING_ROOM
     game_with("openai:gpt-4o-mini", options)
     assert server.asked[-1].body["max_tokens"] == REPLY_TOKENS
-    game_with(THINKER, ModelFlags(max_tokens=700).options())
+    game_with(THINKER, ModelOptions(max_tokens=700).chat_options())
     assert server.asked[-1].body["max_completion_tokens"] == 700
-    game_with(THINKER, ModelFlags(thinking_tokens=2500).options())
+    game_with(THINKER, ModelOptions(thinking_tokens=2500).chat_options())
     assert server.asked[-1].body["max_completion_tokens"] == REPLY_TOKENS + 2500
 
 
@@ -93,7 +93,7 @@ def test_thinking_that_uses_up_the_reply_is_explained_to_model_and_user(
     server: Misbehaving, tmp_path: Path
 ) -> None:
     server.script(["thought_out", "reasoning", "thought_out"])
-    options = ModelFlags(max_tokens=400, reasoning_effort="high").options()
+    options = ModelOptions(max_tokens=400, reasoning_effort="high").chat_options()
     episode, ledger, lines = game_with(THINKER, options, tmp_path)
     assert not episode.failures
     first, second = attempts_of(episode)[:2]
@@ -133,7 +133,7 @@ def legal_answer_of(request: Request) -> str:
 
 
 def test_a_model_that_cannot_think_is_named_once(server: Misbehaving) -> None:
-    options = ModelFlags(reasoning_effort="low").options()
+    options = ModelOptions(reasoning_effort="low").chat_options()
     _, _, lines = game_with("openai:gpt-4o-mini", options)
     assert lines == [
         "openai:gpt-4o-mini cannot think: --reasoning-effort and thinking_tokens have no effect "
@@ -166,7 +166,7 @@ def test_calls_of_functions_play_a_game() -> None:
         return json.dumps({"name": type(action).__name__, "arguments": arguments})
 
     backend = ScriptedBackend(call)
-    options = ModelFlags(answers="tools").options()
+    options = ModelOptions(answers="tools").chat_options()
     episode, _, _ = game_with("scripted", options, backend=backend)
     assert not episode.failures
     assert all(attempt.failure is None for attempt in attempts_of(episode))
@@ -176,15 +176,15 @@ def test_calls_of_functions_play_a_game() -> None:
 def test_flags_that_a_model_cannot_follow() -> None:
     backend = ScriptedBackend(legal_answer_of)
     backend.traits = BackendTraits(takes_thinking=False, takes_tools=False)  # type: ignore[attr-defined]
-    options = ModelFlags(reasoning_effort="low").options()
+    options = ModelOptions(reasoning_effort="low").chat_options()
     _, _, lines = game_with("scripted", options, backend=backend)
     assert any("scripted cannot think" in line for line in lines)
-    usual = ModelFlags().options().sampling.max_tokens
+    usual = ModelOptions().chat_options().sampling.max_tokens
     assert backend.requests[0].sampling.max_tokens == usual
     with pytest.raises(UsageError, match="scripted cannot call functions: use --answers text"):
-        game_with("scripted", ModelFlags(answers="tools").options(), backend=backend)
+        game_with("scripted", ModelOptions(answers="tools").chat_options(), backend=backend)
     with pytest.raises(UsageError, match="--guided and --answers json exclude each other"):
-        ModelFlags(answers="json", guided=True).options()
+        ModelOptions(answers="json", guided=True).chat_options()
 
 
 @pytest.mark.parametrize("name", catalog().names("game"))
@@ -208,17 +208,17 @@ def test_a_request_names_what_later_ones_repeat(mode: Any, repeated: list[int]) 
 
 
 def test_the_flags_of_the_system_message() -> None:
-    assert ModelFlags().options(CLUEDO).system is None
+    assert ModelOptions().chat_options(CLUEDO).system is None
     for name in ("reason", "brief"):
         for answers in ("text", "json", "tools"):
-            options = ModelFlags(prompt=name, answers=answers).options(CLUEDO)
+            options = ModelOptions(prompt=name, answers=answers).chat_options(CLUEDO)
             assert options.system == system_prompt(name, CLUEDO, options.answers, 300)
-    said = ModelFlags(system="Be bold. {answer}", answers="json").options(CLUEDO).system
+    said = ModelOptions(system="Be bold. {answer}", answers="json").chat_options(CLUEDO).system
     assert said is not None and said.startswith("Be bold. Answer with JSON")
     with pytest.raises(UsageError, match="system=… and --prompt"):
-        ModelFlags(system="x", prompt="brief").options(CLUEDO)
+        ModelOptions(system="x", prompt="brief").chat_options(CLUEDO)
     with pytest.raises(UsageError, match="no prompt 'brif'"):
-        ModelFlags(prompt="brif").options(CLUEDO)
+        ModelOptions(prompt="brif").chat_options(CLUEDO)
 
 
 @pytest.mark.parametrize(
@@ -232,7 +232,7 @@ def test_the_flags_of_the_system_message() -> None:
 )
 def test_flags_that_cannot_be(flags: Any, words: str) -> None:
     with pytest.raises(UsageError, match=words):
-        validated(ModelFlags, flags, [SettingsLayer("flag", flags)]).options()
+        ModelOptions.of_layers([SettingsLayer("flag", flags)]).chat_options()
 
 
 @pytest.mark.parametrize(
@@ -246,8 +246,8 @@ def test_flags_that_cannot_be(flags: Any, words: str) -> None:
     ],
 )
 def test_hosted_models_get_a_fresh_chat(specs: list[str], mode: str) -> None:
-    assert ModelFlags().options(specs=specs).chat == mode
-    assert ModelFlags(chat="append").options(specs=specs).chat == "append"
+    assert ModelOptions().chat_options(specs=specs).chat == mode
+    assert ModelOptions(chat="append").chat_options(specs=specs).chat == "append"
 
 
 @pytest.mark.parametrize(
@@ -264,7 +264,7 @@ def test_the_form_of_the_chat_follows_from_the_price_of_cached_prompts(
     specs: list[str], mode: str
 ) -> None:
     llm = LLMService(KeylessSettings.load())
-    assert ModelFlags().options(specs=specs, llm=llm).chat == mode
+    assert ModelOptions().chat_options(specs=specs, llm=llm).chat == mode
 
 
 @pytest.mark.parametrize("command", ["play", "eval"])

@@ -98,7 +98,7 @@ def test_flags_may_come_from_dotenv(
         ("play cluedo --out /proc/nowhere", 1, "cannot write"),
         ("replay missing.jsonl", 1, "No such file"),
         ("replay FILE", 1, "this is not a replay"),
-        ("replay", 2, "missing argument: FILE"),
+        ("replay", 2, "Missing argument 'path'"),
         ("list games chess", 2, "there is no game 'chess'"),
     ],
 )
@@ -346,7 +346,7 @@ def test_starting_is_quick_and_light() -> None:
     """What costs time is not even imported: counted, because times wobble."""
     code = (
         "import sys, arena; "
-        "heavy = {'numpy', 'gymnasium', 'pydantic', 'rich', 'typer', 'pettingzoo', 'asyncio'}; "
+        "heavy = {'numpy', 'gymnasium', 'pydantic', 'rich', 'click', 'pettingzoo', 'asyncio'}; "
         "assert not heavy & set(sys.modules), heavy & set(sys.modules); "
         "from arena.cli import run; run(['list', 'agents', '--json']); "
         "run(['list', 'games', '--json']); "

@@ -1,4 +1,4 @@
-"""`arena replay --branch`, as a user meets it."""
+"""`arena replay branch`, as a user meets it."""
 
 from __future__ import annotations
 
@@ -13,18 +13,11 @@ from cluedo_server import start
 
 from arena.agents.chat import THINKING_ROOM, ChatOptions
 from arena.cli import run
-from arena.cli.play_flags import ModelFlags
-from arena.cli.replay import (
-    Call,
-    ExportFlags,
-    LookFlags,
-    PageFlags,
-    WhatIfFlags,
-)
-from arena.cli.replay_branch import branch_chat_options
+from arena.cli.replay_branch import BranchOptions, branch_chat_options
 from arena.episodes.branch import position, turns_left
 from arena.episodes.replay import read_replay, verify
 from arena.llm.backend import Sampling
+from arena.llm.config import SettingsLayer
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +36,8 @@ def told(
 ) -> Any:
     """The JSON that the words print, or without `--json` what stands on stderr."""
     capsys.readouterr()
-    assert run(["replay", str(parent), *words.split(), *more]) == code
+    command, *flags = words.split()
+    assert run(["replay", command, str(parent), *flags, *more]) == code
     said = capsys.readouterr()
     return json.loads(said.out.splitlines()[-1]) if "--json" in words and not code else said
 
@@ -51,7 +45,7 @@ def told(
 def test_several_games_from_one_position(
     parent: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = "--branch 6 --seat 0=bot:oracle --games 3 --seed 20 --json --out"
+    words = "branch --position 6 --seat 0=bot:oracle --games 3 --seed 20 --json --out"
     found = told(capsys, parent, words, str(tmp_path))
     assert [game["seed"] for game in found["games"]] == [20, 21, 22]
     assert found["ply"] == 6 and found["parent"] == str(parent)
@@ -71,32 +65,37 @@ def test_several_games_from_one_position(
 def test_a_branch_in_words(
     parent: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    said = told(capsys, parent, "--branch 6 --seat 0=bot:oracle --seed 2 --out", str(tmp_path))
+    said = told(
+        capsys, parent, "branch --position 6 --seat 0=bot:oracle --seed 2 --out", str(tmp_path)
+    )
     (path,) = tmp_path.glob("*.jsonl")
     assert f"{parent.name} played on from position 6: 1 game, seed 2" in said.out
     assert "bot:oracle (was bot:novice)" in said.out and not said.err
     look = f"Look: arena replay {path}, or all: arena replay {tmp_path} --web"
     assert look in said.out
-    again = told(capsys, path, "--branch 9 --seed 3 --json --out", str(tmp_path))
+    again = told(capsys, path, "branch --position 9 --seed 3 --json --out", str(tmp_path))
     branch = read_replay(again["games"][0]["replay"])
     assert [b.parent for b in branch.header.branches] == [parent.name, path.name]
-    said = told(capsys, parent, "--branch 0 --seed 2 --out", str(tmp_path))
+    said = told(capsys, parent, "branch --position 0 --seed 2 --out", str(tmp_path))
     assert "note: at position 0 no player has moved; the deal is drawn again" in said.err
 
 
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        ("--branch 9999", "the game is over there; choose --branch 0 to"),
-        ("--branch 3 --seat 3=bot:novice", "has seats 0 to 2"),
-        ("--branch 3 --seat 0", "is not I=SPEC"),
-        ("--branch 3 --seat 0=bot:novice --seat 0=bot:oracle", "named twice"),
-        ("--branch 3 --seat 0=bot:nobody", "has no bot 'nobody'"),
-        ("--branch 3 --seat 0=nobody", "'nobody' does not name an agent"),
-        ("--branch 3 --seat 0=human --games 2", "one person plays one game"),
-        ("--branch 3 --temperature 0 --answers x", "--answers x"),
-        ("--branch 3 --seat 0=embedded:/nowhere --seat 1=bot:nobody", "has no bot 'nobody'"),
-        ("--export parquet --out x.jsonl", "writes .parquet; name the file x.parquet"),
+        ("branch --position 9999", "the game is over there; choose --position 0 to"),
+        ("branch --position 3 --seat 3=bot:novice", "has seats 0 to 2"),
+        ("branch --position 3 --seat 0", "is not I=SPEC"),
+        ("branch --position 3 --seat 0=bot:novice --seat 0=bot:oracle", "named twice"),
+        ("branch --position 3 --seat 0=bot:nobody", "has no bot 'nobody'"),
+        ("branch --position 3 --seat 0=nobody", "'nobody' does not name an agent"),
+        ("branch --position 3 --seat 0=human --games 2", "one person plays one game"),
+        ("branch --position 3 --temperature 0 --answers x", "--answers x"),
+        (
+            "branch --position 3 --seat 0=embedded:/nowhere --seat 1=bot:nobody",
+            "has no bot 'nobody'",
+        ),
+        ("export --format parquet --out x.jsonl", "writes .parquet; name the file x.parquet"),
     ],
 )
 def test_wrong_usage(
@@ -126,11 +125,11 @@ def test_a_replay_does_not_say_whom_to_pay_nor_what_to_read(
 ) -> None:
     """A key would be sent along, a file be read."""
     forged = forge(parent, tmp_path, players=[spec, "bot:detective", "bot:novice"])
-    said = told(capsys, forged, "--branch 3 --out", str(tmp_path / "out"), code=2)
+    said = told(capsys, forged, "branch --position 3 --out", str(tmp_path / "out"), code=2)
     assert "seat 0 was played by" in said.err and "with --seat 0=SPEC" in said.err
     assert spec[:60] in said.err and len(said.err) < 600
     assert not (tmp_path / "out").exists()
-    told(capsys, forged, "--branch 3 --seat 0=bot:novice --json --out", str(tmp_path))
+    told(capsys, forged, "branch --position 3 --seat 0=bot:novice --json --out", str(tmp_path))
 
 
 def forge(parent: Path, folder: Path, **fields: Any) -> Path:
@@ -142,10 +141,8 @@ def forge(parent: Path, folder: Path, **fields: Any) -> Path:
     return path
 
 
-def call_of(path: Path, *named: str, **flags: Any) -> Call:
-    data, page = ExportFlags(), PageFlags()
-    what_if, asking = WhatIfFlags(), ModelFlags(**flags)
-    return Call(LookFlags(), page, what_if, data, asking, (path,), False, frozenset(named))
+def options_of(path: Path, **flags: Any) -> BranchOptions:
+    return BranchOptions.of_layers([SettingsLayer("flag", {"path": str(path), **flags})])
 
 
 def test_a_replay_does_not_make_requests_expensive(parent: Path, tmp_path: Path) -> None:
@@ -154,12 +151,10 @@ def test_a_replay_does_not_make_requests_expensive(parent: Path, tmp_path: Path)
     )
     forged = forge(parent, tmp_path, models=models.to_json(), max_turns=10**9)
     replay = read_replay(forged)
-    asked = branch_chat_options(replay, call_of(forged))
+    asked = branch_chat_options(replay, options_of(forged))
     assert (asked.max_attempts, asked.beliefs, asked.sampling.max_tokens) == (3, False, 1024)
     assert (asked.chat, asked.sampling.temperature) == ("fresh", 0.5)  # These cost no more.
-    asked = branch_chat_options(
-        replay, call_of(forged, "max_attempts", max_attempts=9, beliefs=True)
-    )
+    asked = branch_chat_options(replay, options_of(forged, max_attempts=9, beliefs=True))
     assert (asked.max_attempts, asked.beliefs) == (9, True)
     game, start = replay.make_game(), position(replay, 6)
     usual, limit = game.default_max_turns, turns_left(replay, start, game)
@@ -170,9 +165,9 @@ def test_a_replay_does_not_make_models_think(parent: Path, tmp_path: Path) -> No
     thinking = Sampling(reasoning_effort="high", thinking_tokens=10**6)
     models = ChatOptions(sampling=thinking, thinking_room=10**6).to_json()
     forged = forge(parent, tmp_path, models=models)
-    asked = branch_chat_options(read_replay(forged), call_of(forged))
+    asked = branch_chat_options(read_replay(forged), options_of(forged))
     assert (asked.thinking_room, asked.sampling.asks_to_think) == (THINKING_ROOM, False)
-    given = call_of(forged, "thinking_tokens", thinking_tokens=2000, prompt="brief")
+    given = options_of(forged, thinking_tokens=2000, prompt="brief")
     asked = branch_chat_options(read_replay(forged), given)
     assert (asked.thinking_room, asked.sampling.thinking_tokens) == (2000, 2000)
     assert asked.system is not None and "Actions look like" in asked.system
@@ -210,15 +205,16 @@ def test_no_file_steers_the_terminal(
     lines[number] = json.dumps(json.loads(lines[number]) | {"action": f"end {HOSTILE} turn"})
     strange.write_text("\n".join(lines) + "\n", encoding="utf-8")
     for given, words in (
-        (path, "--verify"),
-        (path, "--position 1"),
-        (strange, "--verify"),
-        (strange, "--branch 2"),
-        (folder, "--export chat --out " + str(tmp_path / "out")),
-        (folder, ""),
+        (path, "verify"),
+        (path, "view --position 1"),
+        (strange, "verify"),
+        (strange, "branch --position 2"),
+        (folder, "export --out " + str(tmp_path / "out")),
+        (folder, "view"),
     ):
         capsys.readouterr()
-        assert run(["replay", str(given), *words.split()]) in (1, 2)
+        command, *flags = words.split()
+        assert run(["replay", command, str(given), *flags]) in (1, 2)
         said = capsys.readouterr()
         assert (said.out + said.err).strip() and "\x1b" not in said.out + said.err
         assert "\x07" not in said.out + said.err

@@ -146,7 +146,7 @@ def test_the_command_serves_and_writes_replays(tmp_path: Path) -> None:
             result = env.step(call("Pass"))
     names = [path.name for path in tmp_path.iterdir()]
     assert "kuhn_poker-2p-seed11.jsonl" in names
-    assert run(["replay", str(tmp_path / "kuhn_poker-2p-seed11.jsonl"), "--verify"]) == 0
+    assert run(["replay", "verify", str(tmp_path / "kuhn_poker-2p-seed11.jsonl")]) == 0
 
 
 def test_a_public_address_needs_a_token(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from arena.agents.agent import Agent
-from arena.cli.flags import first_seed
+from arena.cli.options import SeedOptions
 from arena.core.action import Action
 from arena.core.errors import UsageError
 from arena.core.event import Decision
@@ -65,7 +65,7 @@ def test_a_seed_of_a_wrong_type_or_size(seed: Any) -> None:
         Match(KUHN, BOTS, seed)
 
 
-@pytest.mark.parametrize("draw", [draw_seed, lambda: first_seed(None)])
+@pytest.mark.parametrize("draw", [draw_seed, SeedOptions().first_seed])
 def test_a_drawn_seed_cannot_be_tried_out(draw: Callable[[], int]) -> None:
     """All seeds of 31 bits, as they were drawn, can: an agent sees the draws of its own stream."""
     drawn = [draw() for _ in range(20)]

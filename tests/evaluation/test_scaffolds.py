@@ -111,7 +111,7 @@ def test_the_command_compares_verifies_and_resumes(
         f"scripted:{script}+deductions",
     ]
     assert report.settings["scaffolds"] == [player.player for player in report.players]
-    assert run(["replay", str(out / "replays" / "game000001.jsonl"), "--verify"]) == 0
+    assert run(["replay", "verify", str(out / "replays" / "game000001.jsonl")]) == 0
     capsys.readouterr()
     assert run_cli(*words, "--games", "3", "--resume") == 0
     report = Report.model_validate_json(capsys.readouterr().out)

@@ -192,7 +192,7 @@ def test_textarena_is_verified_by_another_process(tmp_path: Path) -> None:
         command[1] = "textarena/KuhnPoker-v0"
     assert run([*command, *bots]) == 0
     [replay] = tmp_path.glob("*.jsonl")
-    verify = [sys.executable, "-m", "arena", "replay", str(replay), "--verify"]
+    verify = [sys.executable, "-m", "arena", "replay", "verify", str(replay)]
     done = subprocess.run(verify, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 

@@ -107,7 +107,7 @@ def test_jitter_uses_the_whole_window() -> None:
 
 def test_limits_of_one_kind_of_backend_change_its_retries() -> None:
     service = ServiceSettings(scripted={"max_retries": 0})  # type: ignore[call-arg]
-    llm = LLMService(Settings(service=service))  # type: ignore[call-arg]
+    llm = LLMService(Settings(service=service))
     llm.add(SPEC, ScriptedBackend([ScriptedReply(error="server_error"), "never"]))
     with pytest.raises(BackendError):
         asyncio.run(llm.complete(SPEC, ASK))

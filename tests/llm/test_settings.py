@@ -10,7 +10,7 @@ import pytest
 from arena.cli import run
 from arena.core.errors import UsageError
 from arena.llm.backend import BackendTraits, Price
-from arena.llm.config import config_table
+from arena.llm.config_file import config_table
 from arena.llm.environment import address
 from arena.llm.service import LLMService
 from arena.llm.settings import Settings
@@ -25,7 +25,7 @@ def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_without_a_file_all_tables_are_empty() -> None:
     assert config_table("train") == {}
-    assert Settings.load().service == Settings().service  # type: ignore[call-arg]
+    assert Settings.load().service == Settings().service
 
 
 def test_the_file_of_the_folder_and_the_one_that_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,24 +105,27 @@ def test_a_file_of_the_folder_runs_no_code_and_gets_no_key(
 
 
 @pytest.mark.parametrize(
-    ("line", "code"),
+    ("command", "line", "code"),
     [
-        ("ARENA_PLAY_SEAT=0=agent:touch marker", 2),
-        ("ARENA_PLAY_BACKEND=https://evil.example/v1", 2),
-        ("LLM_BACKEND=http://evil.example/v1", 2),
-        ("ART_WRAPPER_URL=http://evil.example", 2),
-        ("ARENA_VLLM_PYTHON=./evil", 2),
-        ("ARENA_TRAIN_REWARD_FN=evil:f", 2),
-        ("ARENA_PLAY_OUT=there", 0),
+        ("play", "ARENA_PLAY_SEAT=0=agent:touch marker", 2),
+        ("play", "ARENA_PLAY_BACKEND=https://evil.example/v1", 2),
+        ("play", "LLM_BACKEND=http://evil.example/v1", 2),
+        ("play", "ART_WRAPPER_URL=http://evil.example", 2),
+        ("train", "ARENA_VLLM_PYTHON=./evil", 2),
+        ("train", "ARENA_TRAIN_REWARD_FN=evil:f", 2),
+        ("play", "ARENA_PLAY_OUT=there", 0),
     ],
 )
 def test_a_dotenv_of_the_folder_runs_no_code_and_gets_no_key(
-    line: str, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    command: str,
+    line: str,
+    code: int,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setenv("ARENA_API_KEY", "sk-of-the-user")
-    monkeypatch.setenv("ARENA_PLAY_OUT", "")  # Restored afterwards.
     Path(".env").write_text(line)
-    assert run(["play", "kuhn_poker", "--no-watch"]) == code
+    assert run([command, "kuhn_poker"]) == code
     assert capsys.readouterr().err.count("\n") == (code == 2)
     assert not Path("marker").exists() and Path("there").exists() == (code == 0)
 

@@ -60,7 +60,7 @@ def test_a_game_of_a_family_is_played_and_its_replay_finds_it_again(
     assert json.loads(capsys.readouterr().out.splitlines()[-1])["game"] == "cards/short"
     [replay] = tmp_path.glob("*.jsonl")
     assert replay.name == "cards-short-3p-seed1.jsonl"
-    assert run(["replay", str(replay), "--verify"]) == 0
+    assert run(["replay", "verify", str(replay)]) == 0
     check_replay(make_game("cards/short", cards=3), 1)
 
 

@@ -341,7 +341,7 @@ def test_playing_on_from_a_replay(server: PlayProcess) -> None:
     assert verify(branch) is None and branch.header.players[1] == "human"
     assert [each.parent for each in branch.header.branches] == [parent.name]
     for wanted, status, error in (
-        ({"path": parent.name, "position": 99, "seat": 0}, 422, "choose --branch 0 to"),
+        ({"path": parent.name, "position": 99, "seat": 0}, 422, "choose --position 0 to"),
         ({"path": parent.name, "position": 1, "seat": 7}, 422, "seats go from 0 to 1"),
         ({"path": "../x.jsonl", "position": 1, "seat": 0}, 404, "no such replay"),
         ({"path": parent.name, "position": -1, "seat": 0}, 400, "position"),

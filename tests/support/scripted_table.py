@@ -46,7 +46,7 @@ class Table:
 def quick(**limits: float) -> Settings:
     """Settings with tiny back-offs."""
     given = {"backoff": 0.002, "max_backoff": 0.01, "patience": 2.0, **limits}
-    return Settings(service=ServiceSettings(**given))  # type: ignore[arg-type, call-arg]
+    return Settings(service=ServiceSettings(**given))  # type: ignore[arg-type]
 
 
 def table(

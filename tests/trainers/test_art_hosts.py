@@ -29,7 +29,6 @@ from wandb_wire import ANSWER, ENTITY, KEY, WandbWire
 
 from arena.core.errors import ArenaError, BackendError, UsageError
 from arena.llm.backend import Message, Request, Token
-from arena.llm.config import as_flag
 from arena.llm.settings import Settings
 from trainers.config.config import TrainConfig, settings_in
 from trainers.hosts.art.art_host import UNSUPPORTED
@@ -89,7 +88,7 @@ def test_every_wish_is_passed_or_refused(
         said = str(caught.value)
         for field in refused:
             value = getattr(config, field)
-            assert as_flag(field, value, TrainConfig.model_fields[field]) in said
+            assert TrainConfig.spelled(field, value) in said
         assert said.startswith(f"{host} does not support: ") and "\n" not in said
         return
     check_supported(config, host, unsupported)

@@ -399,14 +399,14 @@ def test_a_full_disk_leaves_the_old_file_and_no_draft(
 def test_the_command(tmp_path: Path, cluedo: Path, capsys: pytest.CaptureFixture[str]) -> None:
     record(tmp_path / "games", "small", in_order())
     (tmp_path / "games" / "junk.jsonl").write_text("no\n")
-    done = arena("replay games --export chat --json", str(cluedo), cwd=tmp_path)
+    done = arena("replay export games --json", str(cluedo), cwd=tmp_path)
     assert done.returncode == 0
     assert done.stderr.startswith("skipped games/junk.jsonl: line 1 is not JSON")
     told = last_json(done.stdout)
     assert (told["rows"], told["games"], told["file"]) == (2, 2, "replays-chat.jsonl")
-    done = arena("replay --export chat --out one.jsonl", str(cluedo), cwd=tmp_path)
+    done = arena("replay export --out one.jsonl", str(cluedo), cwd=tmp_path)
     assert done.stdout == "wrote 1 row of 1 game to one.jsonl\n"
     assert [each["path"] for each in told["skipped"]] == ["games/junk.jsonl"]  # type: ignore[attr-defined]
     assert len(rows_of(tmp_path / "replays-chat.jsonl")) == 2
-    assert run(["replay", str(cluedo), "--export", "csv"]) == 2
+    assert run(["replay", "export", str(cluedo), "--format", "csv"]) == 2
     assert "there is no export 'csv'; choose chat or parquet" in capsys.readouterr().err

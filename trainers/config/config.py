@@ -90,9 +90,9 @@ class TrainConfig(BudgetLimits):
 
     experiment_name: str = setting("", RUN)
     """Folder of the run in --log-dir. Empty: GAME-PRESET."""
-    project: str = setting("arena", RUN, flag=False)
+    project: str = setting("arena", RUN, flag=False, variable="ART_PROJECT")
     """Project name for ART and Weights & Biases."""
-    model_name: str = setting("", RUN, flag=False)
+    model_name: str = setting("", RUN, flag=False, variable="ART_MODEL_NAME")
     """Model name for ART. Empty: the experiment's name."""
     text_level: TextLevel = setting("notes", RUN)
     """Help in the text."""
@@ -109,7 +109,7 @@ class TrainConfig(BudgetLimits):
 
     trainer_host: HostName = setting("auto", HOST, flag="--trainer-host/--host")
     """Host that holds and trains the weights."""
-    base_model: str = setting("", HOST)
+    base_model: str = setting("", HOST, variable="ART_BASE_MODEL")
     """Checkpoint to start from: a name, a folder, or on a GPU a Hugging Face id. `scratch`: a new
     small model, pretrained on random games only. `notebook`: a new one that has learned to deduce
     (`arena pretrain --notebook`). Empty: the host's default; of the embedded host
@@ -125,7 +125,7 @@ class TrainConfig(BudgetLimits):
     """Servers that --server vllm or arena starts: here, or with --executor ray on the cluster."""
     sync_every: int = setting(1, HOST, flag=False, ge=1)
     """Steps between transfers of weights to --server. Until then the older weights play."""
-    vllm_python: str = setting("", HOST, flag=False, changeable=True)
+    vllm_python: str = setting("", HOST, flag=False, changeable=True, variable="ARENA_VLLM_PYTHON")
     """Python interpreter with vLLM, for --server vllm. Empty: this one."""
     vllm_port: int = setting(0, HOST, flag=False, changeable=True, ge=0, le=65535)
     """Port of the server that --server vllm or arena starts; several count up. 0: a free one."""

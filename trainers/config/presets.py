@@ -11,14 +11,14 @@ table with the name of a game holds for that game only:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from pydantic import JsonValue
 
 from arena.core.errors import UsageError
-from arena.llm.config import SettingsLayer, near_matches, place_of, read_toml, validated
+from arena.llm.config import SettingsLayer, merged, near_matches
+from arena.llm.config_file import read_toml
 from trainers.config.config import FULL_WEIGHTS, OWNED_SERVERS, TrainConfig
 
 PRESETS = Path(__file__).with_name("presets")
@@ -26,19 +26,6 @@ DEFAULT = "default"
 """Name of a run without a preset: all settings are those of TrainConfig."""
 FORBIDDEN_KEYS = frozenset({"game", "preset"})
 """Keys that a preset may not set: it holds for any game, and is a preset itself."""
-
-
-@dataclass(frozen=True, slots=True)
-class ResolvedConfig:
-    """A config and the origin of each value."""
-
-    config: TrainConfig
-    origins: Mapping[str, str]
-    """By field; an option of the game is `options.NAME`."""
-
-    def updated(self, **values: JsonValue) -> ResolvedConfig:
-        """Return a copy with other values, e.g. for settings that were left open."""
-        return ResolvedConfig(self.config.model_copy(update=values), self.origins)
 
 
 def preset_names() -> list[str]:
@@ -79,7 +66,7 @@ def layer_of(table: Mapping[str, JsonValue], game: str, origin: str, file: str) 
         _check_game(key, file)
         _check_keys(game_table, file, f"{key}.")
         if key == game:
-            values = _merged(values, game_table)
+            values = merged(values, game_table)
     return SettingsLayer(origin, values, file)
 
 
@@ -98,61 +85,33 @@ def _check_game(name: str, file: str) -> None:
         raise UsageError(f"{file}: [{name}] is neither a key nor a game; the games are: {known}")
 
 
-def _merged(below: Mapping[str, JsonValue], above: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    """Merge two layers. The upper one decides; options of the game are merged one by one."""
-    merged = {**below, **above}
-    lower, upper = below.get("options"), above.get("options")
-    if isinstance(lower, dict) and isinstance(upper, dict):
-        merged["options"] = {**lower, **upper}
-    return merged
-
-
-def resolve(game: str, preset: str, layers: Sequence[SettingsLayer]) -> ResolvedConfig:
+def resolve(game: str, preset: str, layers: Iterable[SettingsLayer]) -> TrainConfig:
     """Return the config of the layers, the first of which decides.
 
     Raises UsageError if a value is not valid. The message names its place.
     """
-    values: dict[str, JsonValue] = {}
-    origins = {name: "default" for name in TrainConfig.model_fields if name != "options"}
-    for layer in reversed(layers):
-        options = _options_of(layer)
-        values = _merged(values, layer.values)
-        origins |= {name: layer.origin for name in layer.values if name != "options"}
-        origins |= {f"options.{name}": layer.origin for name in options}
+    named = SettingsLayer("flag", {"game": game, "preset": preset})
+    return settled(TrainConfig.of_layers([named, *layers]))
+
+
+def settled(config: TrainConfig) -> TrainConfig:
+    """Return a config without the values that others exclude; check what no field can.
+
+    Raises UsageError, with the place of a value.
+    """
     # Steps override epochs unless epochs come from a higher layer.
-    if _rank("steps", layers) <= _rank("epochs", layers) and "epochs" in values:
-        values["epochs"] = 0
+    if config.epochs and config.rank("steps") <= config.rank("epochs"):
+        config = config.model_copy(update={"epochs": 0})
     # A preset from a file is named after the file, since the name is part of a folder's.
-    values |= {"game": game, "preset": Path(preset).stem}
-    config = validated(TrainConfig, values, layers)
-    _check_config(config, layers)
-    return ResolvedConfig(config, origins | dict.fromkeys(("game", "preset"), "flag"))
-
-
-def _rank(name: str, layers: Sequence[SettingsLayer]) -> int:
-    """Return the position of the first layer that has this setting."""
-    ranks = (rank for rank, layer in enumerate(layers) if name in layer.values)
-    return next(ranks, len(layers))
-
-
-def _options_of(layer: SettingsLayer) -> Mapping[str, JsonValue]:
-    options = layer.values.get("options", {})
-    if not isinstance(options, dict):
-        place = place_of(TrainConfig, "options", [layer])
-        raise UsageError(f"{place}: this must be a table")
-    return options
-
-
-def _check_config(config: TrainConfig, layers: Sequence[SettingsLayer]) -> None:
-    """Check what the limits of single fields do not cover. Raises UsageError."""
+    config = config.model_copy(update={"preset": Path(config.preset).stem})
     if config.epochs and not config.dataset_size:
-        place = place_of(TrainConfig, "epochs", layers)
-        raise UsageError(f"{place}: epochs need dataset_size, the number of deals")
+        raise UsageError(f"{config.place('epochs')}: epochs need dataset_size, the number of deals")
     if problem := _sync_problem(config):
         raise UsageError(problem)
     _check_folder("--experiment-name", config.experiment, "--log-dir")
     _check_folder("model_name", config.served_name, "the run's folder")
     _check_folder("project", config.project, "the run's folder")
+    return config
 
 
 def _sync_problem(config: TrainConfig) -> str:

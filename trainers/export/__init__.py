@@ -1,4 +1,4 @@
-"""Replays as data for fine-tuning and offline RL: `arena replay PATH… --export FORMAT`.
+"""Replays as data for fine-tuning and offline RL: `arena replay export PATH…`.
 
 seat_replies.py   requests and replies of each model in a replay, with its reward
 exporter.py       from replays to one file, in any format

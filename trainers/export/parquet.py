@@ -22,7 +22,7 @@ from trainers.export.exporter import Exporter
 from trainers.export.seat_replies import SeatReplies, reward_terms
 from trainers.rewards import information_gains
 
-require("--export parquet", ("pyarrow",), "train")
+require("--format parquet", ("pyarrow",), "train")
 
 import pyarrow as pa  # noqa: E402 - after the check that names the extra.
 import pyarrow.parquet as pq  # noqa: E402

@@ -15,11 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from pydantic.fields import FieldInfo
-
 from arena.core.errors import UsageError
 from arena.core.spec import redacted
-from arena.llm.config import as_flag
+from arena.llm.config import as_key
 from trainers.config.config import TrainConfig
 
 if TYPE_CHECKING:
@@ -103,9 +101,8 @@ def check_supported(config: TrainConfig, host: str, unsupported: Mapping[str, st
 
     `unsupported` has the remedy for each of these settings; the message names all changed ones.
     """
-    fields = TrainConfig.model_fields
     refused = [
-        f"{as_flag(name, getattr(config, name), fields[name])} ({remedy})"
+        f"{TrainConfig.spelled(name, getattr(config, name))} ({remedy})"
         for name, remedy in unsupported.items()
         if _is_changed(config, name)
     ]
@@ -124,7 +121,8 @@ def check_used(
     for name, info in TrainConfig.model_fields.items():
         is_setting = info.json_schema_extra is not None  # Not the game, its options, the preset.
         if is_setting and name not in used and _is_changed(config, name):
-            text = as_flag(name, getattr(config, name), FieldInfo() if as_keys else info)
+            written = as_key if as_keys else TrainConfig.spelled
+            text = written(name, getattr(config, name))
             ignored.append(redacted(text))
     if ignored:
         raise UsageError(f"{', '.join(ignored)}: {reason}")

@@ -20,7 +20,6 @@ from pydantic import BaseModel, JsonValue, ValidationError
 from arena.core.errors import ArenaError, UsageError
 from arena.core.text import first_fault
 from arena.episodes.locks import is_locked, locked
-from arena.llm.config import as_flag
 from trainers.config.config import TrainConfig
 from trainers.runs.records import RunFiles, RunState
 
@@ -111,7 +110,7 @@ def _differences(ours: TrainConfig, theirs: TrainConfig) -> Iterator[str]:
                 if now.get(option) != before.get(option):
                     yield f"--option {option}={before.get(option)}, now {now.get(option)}"
         else:
-            setting = as_flag(name, _value_text(before), TrainConfig.model_fields[name])
+            setting = TrainConfig.spelled(name, _value_text(before))
             yield f"{setting}, now {_value_text(now)}"
 
 

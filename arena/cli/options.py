@@ -1,59 +1,101 @@
-"""Flags of commands that play games: models, their budget, seats, and where games run."""
+"""Options that several commands share: the game, models, their budget, and where games run."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, ClassVar
 
 from arena.agents.chat import THINKING_ROOM, AnswerForm, ChatMode, ChatOptions, Fallback
 from arena.agents.seating import Level, default_bot, level_bot
-from arena.cli.flags import Flag
 from arena.cli.terminal import echo
 from arena.core.errors import UsageError
 from arena.core.game import Game
+from arena.core.observation import TextLevel
+from arena.core.seeds import draw_seed
 from arena.core.spec import Spec, redacted, without_scaffold
+from arena.core.text import read_value
 from arena.episodes.executors import Executor, available_cores
 from arena.episodes.executors.factory import ExecutorKind, make_executor
 from arena.llm.backend import BackendTraits, ReasoningEffort, Sampling
-from arena.llm.config import Config, setting
+from arena.llm.config import Config, argument, setting
 from arena.llm.settings import MODELS, KeylessSettings, RunLimits, Settings
 from arena.plugins.catalog import require
-from arena.plugins.loader import catalog
+from arena.plugins.loader import catalog, make_game
 
 if TYPE_CHECKING:
+    from pydantic import JsonValue
+
     from arena.llm.service import LLMService
-
-
-ModelFlag = partial(Flag, rich_help_panel=MODELS)
 
 REPLY_TOKENS = 1024
 """Longest reply without thinking: the answer and a page of reasons."""
 
-BackendFlag = Annotated[
-    str | None,
-    ModelFlag(
-        help="BACKEND or BACKEND:MODEL for the first seat without --seat, and for every seat "
-        "I=model. Environment: LLM_BACKEND."
-    ),
-]
-MaxConcurrentFlag = Annotated[int, Flag(min=1, max=10_000, help="Games played at once.")]
-DryRunFlag = Annotated[
-    bool,
-    ModelFlag(
-        "--dry-run",
-        help="Estimate calls, tokens and cost from a few games of bots, without calling a model.",
-    ),
-]
+
+class OutputOptions(Config):
+    """How a command prints its result."""
+
+    as_json: bool = setting(False, flag="--json")
+    """Print the result as JSON, in the last line."""
 
 
-class ModelFlags(RunLimits):
+class SeedOptions(Config):
+    """The seed of a command's games."""
+
+    seed: int | None = setting(None, ge=0, le=2**53)
+    """Random seed. Default: random."""
+
+    def first_seed(self) -> int:
+        """Return the seed, or a new random one if it is not given."""
+        return draw_seed() if self.seed is None else self.seed
+
+
+class GameOptions(Config):
+    """The game, with its options."""
+
+    game: str = argument(complete="game")
+    """The game; 'arena list games' lists them."""
+    players: int | None = setting(None)
+    """Number of seats."""
+    option: list[str] = setting([], flag="--option/-o")
+    """NAME=VALUE, any option of the game."""
+
+    def game_options(self) -> dict[str, JsonValue]:
+        """Return the options of the game. Raises UsageError for one that is given twice."""
+        given: dict[str, JsonValue] = {}
+        for text in self.option:
+            name, equals, value = text.partition("=")
+            if not equals:
+                raise UsageError(f"--option {text!r} is not NAME=VALUE")
+            given[name] = read_value(value)
+        if self.players is not None:
+            if "players" in given:
+                raise UsageError(
+                    f"--players {self.players} and --option players=… are mutually exclusive"
+                )
+            given["players"] = self.players
+        return given
+
+    def make_game(self) -> Game:
+        """Make the game. Raises UsageError for a bad option."""
+        return make_game(self.game, **self.game_options())
+
+
+class TextOptions(GameOptions):
+    """The game, the level of help in the players' texts, and its longest duration."""
+
+    text_level: TextLevel = setting("notes")
+    """Help in the text."""
+    max_turns: int | None = setting(None, ge=1)
+    """Turns after which a game is cut off."""
+
+
+class ModelOptions(RunLimits):
     """How models are asked, and their budget."""
 
-    shared_table = "models"
+    shared_table: ClassVar[str] = "models"
 
     chat: ChatMode | None = setting(None, MODELS)
     """append: the chat grows by the news. fresh: it is built anew for each decision. Default: fresh
@@ -93,7 +135,7 @@ class ModelFlags(RunLimits):
     cache: Path | None = setting(None, MODELS, flag=False)
     """SQLite file of replies; an equal request is answered from it."""
 
-    def options(
+    def chat_options(
         self,
         game: Game | None = None,
         specs: Iterable[str] = (),
@@ -252,8 +294,8 @@ def seat_model(backend: str | None, specs: list[str], free: list[int]) -> list[s
     return [str(spec) if seat in wanted else other for seat, other in enumerate(specs)]
 
 
-class ExecutorFlags(Config):
-    """Flags that choose where bots play and games are scored. Results do not depend on them."""
+class ExecutorOptions(Config):
+    """Where bots play and games are scored. Results do not depend on it."""
 
     executor: ExecutorKind | None = setting(None)
     """Where games run: in this process, in processes, or on a Ray cluster."""
@@ -292,7 +334,7 @@ class ExecutorFlags(Config):
         return make_executor(self.executor or default, workers, llm)
 
 
-LOCAL = ExecutorFlags(executor="local")
+LOCAL = ExecutorOptions(executor="local")
 """Everything in this process."""
 
 PER_WORKER = 2

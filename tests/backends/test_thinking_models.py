@@ -183,20 +183,9 @@ def test_functions_are_sent_and_calls_are_read(server: Misbehaving) -> None:
 
 def marks(body: Any) -> list[str]:
     """Texts of a request to Anthropic or OpenRouter that end a prefix to be cached."""
-    found = []
-
-    def walk(value: Any) -> None:
-        if isinstance(value, dict):
-            if "cache_control" in value:
-                found.append(value["text"])
-            for below in value.values():
-                walk(below)
-        elif isinstance(value, list):
-            for below in value:
-                walk(below)
-
-    walk([body.get("system", []), body["messages"]])
-    return found
+    contents = [body.get("system", []), *(message["content"] for message in body["messages"])]
+    parts = [part for content in contents if isinstance(content, list) for part in content]
+    return [part["text"] for part in parts if "cache_control" in part]
 
 
 def test_the_prefix_that_is_repeated_is_cached_by_claude(server: Misbehaving) -> None:

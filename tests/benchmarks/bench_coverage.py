@@ -18,7 +18,6 @@ from log_capital import log_capital
 from numpy.typing import NDArray
 from slot_games import play_by_bots
 from student import student_mean
-from test_ratings import uneven_games
 
 from arena.episodes.executors import available_cores
 from arena.episodes.match import Match
@@ -26,8 +25,6 @@ from arena.evaluation.records import Estimate, GameResult, Role, Slot
 from arena.evaluation.schedule import ExperimentSetup
 from arena.evaluation.statistics import clustered_mean, rate
 from arena.evaluation.statistics.confidence_sequence import ConfidenceSequence
-from arena.evaluation.statistics.ratings import ELO_PER_UNIT
-from arena.evaluation.statistics.ratings import rate as rate_players
 from games.cluedo.game import Cluedo
 
 Floats = NDArray[np.float64]
@@ -163,30 +160,3 @@ def test_intervals_cover_the_truth(capsys: pytest.CaptureFixture[str]) -> None:
     error = math.sqrt(0.95 * 0.05 / REPETITIONS)
     assert all(coverage.share >= 0.95 - 2 * error for coverage in anytime)
     assert naive.share < 0.85 and reported.share >= 0.93
-
-
-UNEVEN_GAMES, UNEVEN_REPETITIONS = 150, 60
-
-
-def test_ratings_of_uneven_teams_are_covered(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Evil wins four of five games: differences of ratings with the effect of the side, without."""
-    strengths = np.linspace(-1.5, 1.5, 6)
-    names = [f"p{i}" for i in range(6)]
-
-    def shares() -> float:
-        rng, hits = np.random.default_rng(1), list[bool]()
-        for seed in range(UNEVEN_REPETITIONS):
-            games = uneven_games(rng, strengths, UNEVEN_GAMES, 1.5)
-            for pair in rate_players(games, names, draws=100, seed=seed).meetings:
-                true = strengths[names.index(pair.first)] - strengths[names.index(pair.second)]
-                hits.append(pair.difference.low <= ELO_PER_UNIT * true <= pair.difference.high)
-        return float(np.mean(hits))
-
-    with_sides = shares()
-    monkeypatch.setattr("arena.evaluation.statistics.ratings._sides", lambda games, shape: None)
-    without = shares()
-    with capsys.disabled():
-        print(f"\nuneven teams: {with_sides:.1%} covered, {without:.1%} without sides")
-    assert 0.91 <= with_sides <= 0.98 and without < 0.9

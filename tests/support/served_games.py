@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from browsing import (
     Tab,
@@ -20,9 +20,6 @@ from web_viewer import WebViewer, record, serving
 
 from arena.episodes.replay import read_replay
 from replays.analysis.replay_analysis import ReplayAnalysis
-
-if TYPE_CHECKING:
-    pass
 
 SEED = 918273645
 CARDS = "cards.jsonl"

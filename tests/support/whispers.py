@@ -14,7 +14,6 @@ from arena import (
     ChanceOutcome,
     Event,
     Game,
-    Panel,
     ReturnScale,
     Say,
     Speech,
@@ -22,9 +21,6 @@ from arena import (
     Spoken,
     State,
     Step,
-    Tabletop,
-    Tile,
-    TileRow,
 )
 from arena.core.analysis import GameAnalysis
 from arena.core.observation import GameText
@@ -75,7 +71,7 @@ class Whispers(Game):
     return_scale = ReturnScale("return", "share", 0.0, 1.0)
     Text = "whispers:WhispersText"
     Analysis = "whispers:WhispersAnalysis"
-    View = "whispers:WhispersView"
+    View = None
     speech: ClassVar[tuple[type[Speech], ...]] = (Say,)
 
     def _all_actions(self) -> Iterable[Action]:
@@ -111,22 +107,6 @@ class WhispersAnalysis(GameAnalysis):
 
 def heard_by(player: int) -> int:
     return (player + 1) % PLAYERS
-
-
-class WhispersView:
-    def __init__(self, game: Game, seat: int | None) -> None:
-        self._coin = Tile("?", "hidden")
-        self._lines: tuple[str, ...] = ()
-
-    def update(self, event: Event) -> None:
-        if isinstance(event, Spoken):
-            self._lines += (f"{event.player}: {event.text}",)
-        elif isinstance(event, CoinShown):
-            self._coin = Tile("heads" if event.heads else "tails", "accent")
-
-    def tabletop(self) -> Tabletop:
-        coin = TileRow((self._coin,), "Coin", "only Player 0 sees it")
-        return Tabletop((Panel("Table", (coin,)), Panel("Whispers", lines=self._lines)))
 
 
 class WhispersState(State):

@@ -15,9 +15,23 @@ CHANCE = -1
 
 
 class Action:
-    """A move: a frozen value whose `str()` is the text that `State.parse` reads back."""
+    """A move: a frozen value whose `str()` is the text that `State.parse` reads back.
+
+    A class gives this text as a template, `class Shoot(Action, template="shoot {self.square}")`, or
+    defines `__str__`.
+    """
 
     __slots__ = ()
+    template: ClassVar[str] = ""
+
+    def __init_subclass__(cls, template: str = "") -> None:
+        super().__init_subclass__()
+        # `dataclass(slots=True)` creates the class a second time, without the keyword.
+        if template:
+            cls.template = template
+
+    def __str__(self) -> str:
+        return self.template.format(self=self) if self.template else repr(self)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -303,25 +303,19 @@ class LibraryMove(Action):
 
 
 @dataclass(frozen=True, slots=True)
-class LibraryChance(Action):
+class LibraryChance(Action, template="chance {self.number}: {self.label}"):
     """A result of chance by its number in the library."""
 
     number: int
     label: str
     """The library's own text, which may not tell all results apart."""
 
-    def __str__(self) -> str:
-        return f"chance {self.number}: {self.label}"
-
 
 @dataclass(frozen=True, slots=True)
-class LibrarySeed(Action):
+class LibrarySeed(Action, template="seed {self.seed}"):
     """Chance: the seed from which the library draws everything that follows."""
 
     seed: int
-
-    def __str__(self) -> str:
-        return f"seed {self.seed}"
 
 
 @dataclass(frozen=True, slots=True)

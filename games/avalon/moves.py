@@ -130,17 +130,13 @@ class PlayCard(Action):
 
 
 @dataclass(frozen=True, slots=True)
-class Assassinate(SeatAction):
+class Assassinate(SeatAction, template="assassinate Player {self.seat}"):
     """Name the seat of Merlin, as the Assassin after three missions that succeeded."""
-
-    verb = "assassinate"
 
 
 @dataclass(frozen=True, slots=True)
-class Examine(SeatAction):
+class Examine(SeatAction, template="examine Player {self.seat}"):
     """Learn the side of a player, as the holder of the Lady of the Lake."""
-
-    verb = "examine"
 
 
 APPROVE, REJECT = VoteOnTeam(True), VoteOnTeam(False)

@@ -88,24 +88,18 @@ class PlaceFleet(Action):
 
 
 @dataclass(frozen=True, slots=True)
-class PlaceShip(Action):
+class PlaceShip(Action, template="place {self.ship}"):
     """Place the next own ship; the other player does not see it."""
 
     ship: str
     """First and last square, `b2-b4`."""
 
-    def __str__(self) -> str:
-        return f"place {self.ship}"
-
 
 @dataclass(frozen=True, slots=True)
-class Shoot(Action):
+class Shoot(Action, template="shoot {self.square}"):
     """Shoot at a square of the other player's board."""
 
     square: str
-
-    def __str__(self) -> str:
-        return f"shoot {self.square}"
 
 
 @dataclass(frozen=True, slots=True)

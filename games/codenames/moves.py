@@ -174,29 +174,20 @@ class DealKey(Action):
 
 
 @dataclass(frozen=True, slots=True)
-class PassClue(Action):
+class PassClue(Action, template="pass"):
     """Give no clue; the team guesses once."""
-
-    def __str__(self) -> str:
-        return "pass"
 
 
 @dataclass(frozen=True, slots=True)
-class GuessWord(Action):
+class GuessWord(Action, template="guess {self.word}"):
     """Guess that a word belongs to the own team."""
 
     word: str
 
-    def __str__(self) -> str:
-        return f"guess {self.word}"
-
 
 @dataclass(frozen=True, slots=True)
-class StopGuessing(Action):
+class StopGuessing(Action, template="stop"):
     """End the guesses of this turn."""
-
-    def __str__(self) -> str:
-        return "stop"
 
 
 PASS, STOP = PassClue(), StopGuessing()

@@ -61,23 +61,17 @@ class GoofspielOptions(SeatOptions):
 
 
 @dataclass(frozen=True, slots=True)
-class TurnUp(Action):
+class TurnUp(Action, template="turn up {self.prize}"):
     """Chance: turn up the next prize."""
 
     prize: int
 
-    def __str__(self) -> str:
-        return f"turn up {self.prize}"
-
 
 @dataclass(frozen=True, slots=True)
-class Bid(Action):
+class Bid(Action, template="bid {self.card}"):
     """Commit a card from the own hand, face down."""
 
     card: int
-
-    def __str__(self) -> str:
-        return f"bid {self.card}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -234,55 +234,40 @@ class HanabiDeal(Action):
 
 
 @dataclass(frozen=True, slots=True)
-class DrawCard(Action):
+class DrawCard(Action, template="draw {self.card}"):
     """Chance: the player who has played or discarded draws a card."""
 
     card: str
 
-    def __str__(self) -> str:
-        return f"draw {self.card}"
-
 
 @dataclass(frozen=True, slots=True)
-class PlaySlot(Action):
+class PlaySlot(Action, template="play slot {self.slot}"):
     """Play a card of the own hand, without having seen it."""
 
     slot: int
 
-    def __str__(self) -> str:
-        return f"play slot {self.slot}"
-
 
 @dataclass(frozen=True, slots=True)
-class DiscardSlot(Action):
+class DiscardSlot(Action, template="discard slot {self.slot}"):
     """Discard a card of the own hand; this recovers a hint token."""
 
     slot: int
 
-    def __str__(self) -> str:
-        return f"discard slot {self.slot}"
-
 
 @dataclass(frozen=True, slots=True)
-class HintColour(Action):
+class HintColour(Action, template="hint Player {self.target} {self.colour}"):
     """Show another player all its cards of one colour."""
 
     target: int
     colour: str
 
-    def __str__(self) -> str:
-        return f"hint Player {self.target} {self.colour}"
-
 
 @dataclass(frozen=True, slots=True)
-class HintRank(Action):
+class HintRank(Action, template="hint Player {self.target} rank {self.rank}"):
     """Show another player all its cards of one rank."""
 
     target: int
     rank: int
-
-    def __str__(self) -> str:
-        return f"hint Player {self.target} rank {self.rank}"
 
 
 HanabiHint = HintColour | HintRank

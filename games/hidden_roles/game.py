@@ -48,21 +48,14 @@ class DealRoles(Action):
 
 @dataclass(frozen=True, slots=True)
 class SeatAction(Action):
-    """Base of actions that name one player, written `VERB Player SEAT`."""
+    """Base of actions that name one player."""
 
     seat: int
-    verb: ClassVar[str]
-
-    def __str__(self) -> str:
-        return f"{self.verb} Player {self.seat}"
 
 
 @dataclass(frozen=True, slots=True)
-class PassPhase(Action):
+class PassPhase(Action, template="pass"):
     """Do nothing in a phase: make no statement, for example."""
-
-    def __str__(self) -> str:
-        return "pass"
 
 
 PASS = PassPhase()
@@ -70,59 +63,43 @@ SPEAK = SpeechOffer(Say)
 
 
 @dataclass(frozen=True, slots=True)
-class ClaimRole(Statement):
+class ClaimRole(Statement, template="claim I am {self.role}"):
     """State the own role."""
 
     role: str
 
-    def __str__(self) -> str:
-        return f"claim I am {self.role}"
-
 
 @dataclass(frozen=True, slots=True)
-class ClaimSide(Statement):
+class ClaimSide(Statement, template="claim Player {self.seat} {self.side}"):
     """State the side of a player."""
 
     seat: int
     side: str
 
-    def __str__(self) -> str:
-        return f"claim Player {self.seat} {self.side}"
-
 
 @dataclass(frozen=True, slots=True)
-class ClaimCheck(Statement):
+class ClaimCheck(Statement, template="claim checked Player {self.seat} {self.side}"):
     """State that the own role has shown the side of a player."""
 
     seat: int
     side: str
 
-    def __str__(self) -> str:
-        return f"claim checked Player {self.seat} {self.side}"
-
 
 @dataclass(frozen=True, slots=True)
-class Suspect(SeatAction, Statement):
+class Suspect(SeatAction, Statement, template="suspect Player {self.seat}"):
     """State the opinion that a player belongs to the minority."""
 
-    verb = "suspect"
-
 
 @dataclass(frozen=True, slots=True)
-class Trust(SeatAction, Statement):
+class Trust(SeatAction, Statement, template="trust Player {self.seat}"):
     """State the opinion that a player belongs to the majority."""
 
-    verb = "trust"
-
 
 @dataclass(frozen=True, slots=True)
-class PromiseMove(Promise):
+class PromiseMove(Promise, template="promise {self.move}"):
     """Promise the next move of a kind: a vote, a card."""
 
     move: str
-
-    def __str__(self) -> str:
-        return f"promise {self.move}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,6 @@ from games.hidden_roles.game import (
     HiddenRolesGame,
     RoleDealt,
     RolesRevealed,
-    SeatAction,
 )
 
 if TYPE_CHECKING:
@@ -277,10 +276,6 @@ def percentages(
     )
 
 
-def _form(move: Action) -> str:
-    return f"{move.verb} Player NUMBER" if isinstance(move, SeatAction) else str(move)
-
-
 class HiddenRolesText(GameText):
     """Texts that games of hidden roles share."""
 
@@ -299,7 +294,8 @@ class HiddenRolesText(GameText):
             return
         sides = "|".join(self.game.sides)
         check = f" | claim checked Player NUMBER {sides}" if self.game.seers else ""
-        moves = dict.fromkeys(_form(move) for moves in self.game.promised for move in moves)
+        promised = (m.template or str(m) for moves in self.game.promised for m in moves)
+        moves = dict.fromkeys(each.replace("{self.seat}", "NUMBER") for each in promised)
         yield (
             f"Statements: claim I am ROLE | claim Player NUMBER {sides}{check} | suspect Player "
             f"NUMBER | trust Player NUMBER | promise {'|'.join(moves)}."

@@ -183,7 +183,11 @@ class RoleTalkAssessor(TalkAssessor):
         return {name: value, **{f"{name} as {side}": value for side in sides}}
 
     def _vote(self, player: int, action: Action) -> Iterator[Assessment]:
-        if isinstance(action, SeatAction) and action.verb == "vote" and not self._team(player):
+        if (
+            isinstance(action, SeatAction)
+            and str(action).startswith("vote ")
+            and not self._team(player)
+        ):
             hit = WeightedSum(float(self._team(action.seat) == 1))
             measured = self._by_role("detection", player, hit)
             yield Assessment(

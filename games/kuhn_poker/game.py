@@ -60,19 +60,13 @@ class DealHands(Action):
 
 
 @dataclass(frozen=True, slots=True)
-class Pass(Action):
+class Pass(Action, template="pass"):
     """Add nothing to the pot; after a bet, this means to fold."""
-
-    def __str__(self) -> str:
-        return "pass"
 
 
 @dataclass(frozen=True, slots=True)
-class Bet(Action):
+class Bet(Action, template="bet"):
     """Add one chip to the pot; after a bet, this means to call."""
-
-    def __str__(self) -> str:
-        return "bet"
 
 
 PASS, BET = Pass(), Bet()

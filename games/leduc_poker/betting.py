@@ -179,37 +179,25 @@ class DealHoleCards(Action):
 
 
 @dataclass(frozen=True, slots=True)
-class DealBoardCard(Action):
+class DealBoardCard(Action, template="board {self.card}"):
     """Chance: deal the card that both players use."""
 
     card: str
 
-    def __str__(self) -> str:
-        return f"board {self.card}"
-
 
 @dataclass(frozen=True, slots=True)
-class Fold(Action):
+class Fold(Action, template="fold"):
     """Give up the pot."""
 
-    def __str__(self) -> str:
-        return "fold"
-
 
 @dataclass(frozen=True, slots=True)
-class CheckCall(Action):
+class CheckCall(Action, template="call"):
     """Match the chips of the other player; without a raise this costs nothing."""
 
-    def __str__(self) -> str:
-        return "call"
-
 
 @dataclass(frozen=True, slots=True)
-class Raise(Action):
+class Raise(Action, template="raise"):
     """Match the chips of the other player and add the raise of this round."""
-
-    def __str__(self) -> str:
-        return "raise"
 
 
 MOVES: dict[str, Action] = {"f": Fold(), "c": CheckCall(), "r": Raise()}

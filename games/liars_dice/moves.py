@@ -71,7 +71,7 @@ class RollHand(Action):
 
 
 @dataclass(frozen=True, slots=True)
-class DiceBid(Action):
+class DiceBid(Action, template="bid {self.claim}"):
     """Claim that at least `quantity` dice on the table count as `face`."""
 
     quantity: int
@@ -82,24 +82,15 @@ class DiceBid(Action):
         """The bid without its verb, e.g. `3 fives`."""
         return f"{self.quantity} {face_name(self.face, self.quantity)}"
 
-    def __str__(self) -> str:
-        return f"bid {self.claim}"
-
 
 @dataclass(frozen=True, slots=True)
-class Challenge(Action):
+class Challenge(Action, template="challenge"):
     """Doubt the last bid: all dice are shown, and the bidder or the challenger loses."""
 
-    def __str__(self) -> str:
-        return "challenge"
-
 
 @dataclass(frozen=True, slots=True)
-class SpotOn(Action):
+class SpotOn(Action, template="spot on"):
     """Call the last bid exactly right: all dice are shown, and the caller is right or loses."""
-
-    def __str__(self) -> str:
-        return "spot on"
 
 
 CHALLENGE = Challenge()

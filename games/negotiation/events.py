@@ -82,41 +82,29 @@ class ProposeDivision(Action):
 
 
 @dataclass(frozen=True, slots=True)
-class AcceptOffer(Action):
+class AcceptOffer(Action, template="accept"):
     """Accept the offer on the table."""
 
-    def __str__(self) -> str:
-        return "accept"
-
 
 @dataclass(frozen=True, slots=True)
-class RejectOffer(Action):
+class RejectOffer(Action, template="reject"):
     """Reject the last offer, when no time is left for another one: no deal."""
 
-    def __str__(self) -> str:
-        return "reject"
-
 
 @dataclass(frozen=True, slots=True)
-class WalkAway(Action):
+class WalkAway(Action, template="walk away"):
     """End the game without an agreement, for the points of the option `walk_away`."""
-
-    def __str__(self) -> str:
-        return "walk away"
 
 
 ACCEPT, REJECT, WALK_AWAY = AcceptOffer(), RejectOffer(), WalkAway()
 
 
 @dataclass(frozen=True, slots=True)
-class ClaimValue(Statement):
+class ClaimValue(Statement, template="claim {self.item} {self.value}"):
     """State what one item of a type is worth to the speaker."""
 
     item: str
     value: int
-
-    def __str__(self) -> str:
-        return f"claim {self.item} {self.value}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,13 +122,10 @@ class PromiseItems(Promise):
 
 
 @dataclass(frozen=True, slots=True)
-class PromiseAnswer(Promise):
+class PromiseAnswer(Promise, template="promise {self.answer}"):
     """Promise the next answer to an offer: `accept`, `reject` or `walk away`."""
 
     answer: str
-
-    def __str__(self) -> str:
-        return f"promise {self.answer}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,14 +39,11 @@ SIDE = (1, 2, 3)
 
 
 @dataclass(frozen=True, slots=True)
-class Mark(Action):
+class Mark(Action, template="mark {self.row} {self.column}"):
     """Mark an empty square."""
 
     row: int
     column: int
-
-    def __str__(self) -> str:
-        return f"mark {self.row} {self.column}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,53 +88,38 @@ NO_SEAT = -1
 
 
 @dataclass(frozen=True, slots=True)
-class NightKill(SeatAction):
+class NightKill(SeatAction, template="kill Player {self.seat}"):
     """A wolf's vote at night for the victim."""
 
-    verb = "kill"
-
 
 @dataclass(frozen=True, slots=True)
-class Inspect(SeatAction):
+class Inspect(SeatAction, template="inspect Player {self.seat}"):
     """The seer's question at night: is this player a werewolf?"""
 
-    verb = "inspect"
-
 
 @dataclass(frozen=True, slots=True)
-class Protect(SeatAction):
+class Protect(SeatAction, template="protect Player {self.seat}"):
     """The doctor's choice at night: this player survives an attack."""
 
-    verb = "protect"
-
 
 @dataclass(frozen=True, slots=True)
-class DayVote(SeatAction):
+class DayVote(SeatAction, template="vote Player {self.seat}"):
     """A vote by day for the elimination of a player, sealed until all have voted."""
 
-    verb = "vote"
-
 
 @dataclass(frozen=True, slots=True)
-class ShootPlayer(SeatAction):
+class ShootPlayer(SeatAction, template="shoot Player {self.seat}"):
     """The dying hunter's shot."""
 
-    verb = "shoot"
-
 
 @dataclass(frozen=True, slots=True)
-class Poison(SeatAction):
+class Poison(SeatAction, template="poison Player {self.seat}"):
     """The witch's poison: this player dies in the night."""
 
-    verb = "poison"
-
 
 @dataclass(frozen=True, slots=True)
-class HealVictim(Action):
+class HealVictim(Action, template="heal"):
     """The witch's healing potion: the victim of the night survives."""
-
-    def __str__(self) -> str:
-        return "heal"
 
 
 HEAL = HealVictim()

@@ -32,71 +32,50 @@ class NamesTriple:
 
 
 @dataclass(frozen=True, slots=True)
-class Suggest(NamesTriple, Action):
+class Suggest(NamesTriple, Action, template="suggest {self.suspect}, {self.weapon}, {self.room}"):
     """Suggest three cards; the other seats are asked to refute."""
 
     suspect: str
     weapon: str
     room: str
 
-    def __str__(self) -> str:
-        return f"suggest {self.suspect}, {self.weapon}, {self.room}"
-
 
 @dataclass(frozen=True, slots=True)
-class Accuse(NamesTriple, Action):
+class Accuse(NamesTriple, Action, template="accuse {self.suspect}, {self.weapon}, {self.room}"):
     """Accuse: win if these are the cards in the envelope, else make no more moves."""
 
     suspect: str
     weapon: str
     room: str
 
-    def __str__(self) -> str:
-        return f"accuse {self.suspect}, {self.weapon}, {self.room}"
-
 
 @dataclass(frozen=True, slots=True)
-class Show(Action):
+class Show(Action, template="show {self.card}"):
     """Show one of several cards that refute the suggestion."""
 
     card: str
 
-    def __str__(self) -> str:
-        return f"show {self.card}"
-
 
 @dataclass(frozen=True, slots=True)
-class Roll(Action):
+class Roll(Action, template="roll"):
     """Throw the dice."""
 
-    def __str__(self) -> str:
-        return "roll"
-
 
 @dataclass(frozen=True, slots=True)
-class Passage(Action):
+class Passage(Action, template="passage"):
     """Take the secret passage of the room instead of throwing the dice."""
 
-    def __str__(self) -> str:
-        return "passage"
-
 
 @dataclass(frozen=True, slots=True)
-class Move(Action):
+class Move(Action, template="move {self.room}"):
     """Enter a room if the throw reaches it, else go towards it as far as the throw allows."""
 
     room: str
 
-    def __str__(self) -> str:
-        return f"move {self.room}"
-
 
 @dataclass(frozen=True, slots=True)
-class EndTurn(Action):
+class EndTurn(Action, template="end turn"):
     """End the turn."""
-
-    def __str__(self) -> str:
-        return "end turn"
 
 
 ROLL, PASSAGE, END_TURN = Roll(), Passage(), EndTurn()
@@ -116,14 +95,11 @@ class DealCards(Action):
 
 
 @dataclass(frozen=True, slots=True)
-class Throw(Action):
+class Throw(Action, template="throw {self.first} {self.second}"):
     """Chance: the result of two dice."""
 
     first: int
     second: int
-
-    def __str__(self) -> str:
-        return f"throw {self.first} {self.second}"
 
 
 @dataclass(frozen=True, slots=True)

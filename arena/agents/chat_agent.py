@@ -14,19 +14,18 @@ so that results can be computed with and without such games.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
 from arena.agents.action_tools import action_tools
-from arena.agents.agent import Agent, Seat
+from arena.agents.agent import Seat
 from arena.agents.chat import ACTION_SCHEMA, Attempt, Chat, ChatOptions, opening
-from arena.agents.notebook import ModelNotebook, split_entry
 from arena.agents.reply.reader import read_reply, visible
 from arena.agents.reply.reading import Reading, correction
 from arena.agents.scaffold import INSTRUCTION, check_scaffold, own_notes, text_level_of
-from arena.core.action import Action
-from arena.core.analysis import PlacedKnowledge
+from arena.agents.stated_beliefs import StatedBeliefs
 from arena.core.errors import ArenaError, BackendError, ContextOverflow, StopPlaying, UsageError
 from arena.core.event import Decision
 from arena.core.observation import Observation
@@ -38,26 +37,11 @@ NO_ANSWER = "(no answer)"
 LONGEST_TOKEN = 16
 """Characters. A reply longer than `max_tokens` times this is cut in the chat, since every later
 request would pay for it again; the replay keeps all of it."""
-SPENT = ("prompt_tokens", "completion_tokens", "cost")
-"""Fields of an answer beside the chat that say what it has cost."""
 _ATTEMPTS = TypeAdapter(list[Attempt])
 
 
-@dataclass(frozen=True, slots=True)
-class ParsedReply:
-    """A parsed reply and its record."""
-
-    reading: Reading
-    attempt: Attempt
-
-    @property
-    def is_cut_thinking(self) -> bool:
-        """True if the limit on tokens came before the model had finished thinking."""
-        return self.reading.failure == "truncated" and not visible(self.attempt.reply).strip()
-
-
 class ChatAgent:
-    """Plays one seat with the model of a SPEC."""
+    """Plays one seat with the model of a SPEC: asks, reads, corrects, falls back."""
 
     def __init__(self, spec: str, seat: Seat) -> None:
         if seat.llm is None:
@@ -65,9 +49,7 @@ class ChatAgent:
                 f"seat {seat.player}: '{spec}' is a model; give its Seat an LLMService (llm=…)"
             )
         traits = seat.llm.traits(spec)  # Finds a missing key or an unknown model before the game.
-        self._spec = spec
-        self._seat = seat
-        self._llm = seat.llm
+        self._spec, self._seat, self._llm = spec, seat, seat.llm
         self._options = options = seat.models
         if options.sampling.asks_to_think and not traits.takes_thinking:
             seat.llm.hint(
@@ -88,8 +70,7 @@ class ChatAgent:
         # Messages of the last request of this seat: an attempt records only what was added since.
         self._sent: tuple[Message, ...] = ()
         self._forfeited = False
-        self._notebook: ModelNotebook | None = None
-        """What the model has noted in this chat; None if it keeps no notebook."""
+        self._beliefs = StatedBeliefs(seat.game, seat.player) if options.beliefs else None
 
     async def act(self, observation: Observation) -> Decision:
         try:
@@ -104,31 +85,24 @@ class ChatAgent:
         if self._forfeited:
             return self._fall_back(observation, "forfeit: it had given no legal answer before", {})
         self._chat.ask(observation)
-        details: dict[str, JsonValue] = {}
-        if self._options.beliefs and self._notebook is None:
-            details |= await self._state_beliefs(observation)
+        if self._beliefs and (question := self._beliefs.question(observation)):
+            complete = partial(self._llm.complete, self._spec)
+            await self._beliefs.ask(question, self._request(observation), observation, complete)
         attempts: list[Attempt] = []
-        left = self._options.max_attempts
-        while left:
-            answer = await self._attempt(observation, attempts)
-            attempts.append(answer.attempt)
-            # Updated at each round, so that every way out of the loop has the complete record.
-            details["attempts"] = [attempt.to_json() for attempt in attempts]
-            if self._chat.forgotten:
-                details["forgotten"] = self._chat.forgotten
-            if self._notebook is not None:
-                details |= self._noted_beliefs(observation, details.get("beliefs"))
-            if answer.reading.action is not None:
+        for left in range(self._options.max_attempts - 1, -1, -1):
+            reading = await self._attempt(observation, attempts)
+            if self._beliefs:
+                self._beliefs.score(observation)
+            if reading.action is not None:
                 self._llm.count_decision(self._spec, None)
-                return Decision(answer.reading.action, details=details)
+                return Decision(reading.action, details=self._details(attempts))
             # `LLMService` has retried already; another attempt would only repeat that.
-            if answer.attempt.failure == "provider_error":
+            if attempts[-1].failure == "provider_error":
                 break
-            left -= 1
             # After the last attempt there is no request that could carry the correction.
             if left:
-                self._correct(answer, observation)
-        return self._give_up(observation, attempts, details)
+                self._correct(reading, attempts[-1], observation)
+        return self._give_up(observation, attempts)
 
     def follow(self, observation: Observation, decision: Decision) -> None:
         """Continue the chat by a recorded decision of this seat, without asking the model.
@@ -149,68 +123,35 @@ class ChatAgent:
             if attempt.cause == "context_length":
                 self._shorten(observation)
             elif attempt.failure != "provider_error":
-                parsed = self._read(attempt.completion(), attempt, observation)
-                if parsed.reading.action is None and left:
-                    self._correct(parsed, observation)
+                reading = self._read(attempt.completion(), observation)
+                if reading.action is None and left:
+                    self._correct(reading, attempt, observation)
 
-    async def _attempt(self, observation: Observation, attempts: list[Attempt]) -> ParsedReply:
-        """Ask once and record the reply.
+    async def _attempt(self, observation: Observation, attempts: list[Attempt]) -> Reading:
+        """Ask once, read the reply and add the record to `attempts`.
 
-        A chat that is too long for the model is shortened; the failed requests are added to
-        `attempts`.
+        A chat that is too long for the model is shortened; the failed requests are recorded too.
         """
         request = self._request(observation)
         while True:
+            attempt = Attempt.of_request(request, self._sent)
+            self._sent = request.messages
             try:
                 completion = await self._llm.complete(self._spec, request)
             except BackendError as error:
-                too_long = isinstance(error, ContextOverflow)
-                attempt = Attempt.of_request(request, self._sent).with_error(error)
-                self._sent = request.messages
+                attempts.append(attempt.with_error(error))
                 # Shortening costs no attempt: the model has not seen the question. Each round
                 # removes text, so the loop ends.
-                if too_long and self._shorten(observation):
-                    attempts.append(attempt)
-                    messages = tuple(self._chat.messages)
-                    request = replace(request, messages=messages, repeated=self._chat.repeated)
-                    continue
-                return ParsedReply(Reading(None, None, str(error)), attempt)
-            attempt = Attempt.of_request(request, self._sent)
-            self._sent = request.messages
-            parsed = self._read(completion, attempt, observation)
-            if parsed.reading.failure == "truncated":
-                self._explain_truncation(parsed.is_cut_thinking)
-            return parsed
-
-    def _read(
-        self, completion: Completion, attempt: Attempt, observation: Observation
-    ) -> ParsedReply:
-        """Add an answer to the chat and parse it."""
-        choice = completion.choices[0]
-        reply = choice.text or choice.refusal or NO_ANSWER
-        # The end is kept, because the action is usually last.
-        kept = reply[-LONGEST_TOKEN * self._options.sampling.max_tokens :]
-        self._chat.add_reply(kept, choice.provider_turn if kept == reply else None)
-        if self._options.beliefs:
-            self._note(reply)
-        if self._keeps_notes and (notes := own_notes(reply)) is not None:
-            self._chat.scratchpad = notes
-        reading = read_reply(choice.text, observation, choice.finish_reason, choice.refusal)
-        return ParsedReply(reading, attempt.with_answer(completion, reading))
-
-    def _correct(self, answer: ParsedReply, observation: Observation) -> None:
-        """Answer a reply without a legal action."""
-        limit = self._sampling.max_tokens if answer.is_cut_thinking else 0
-        self._chat.correct(correction(answer.reading, observation, limit))
-
-    def _explain_truncation(self, is_cut_thinking: bool) -> None:
-        """Name the flags that help, once per run."""
-        how = "while the model was thinking" if is_cut_thinking else "before it named an action"
-        self._llm.hint(
-            "truncated",
-            f"{redacted(self._spec)}: a reply was cut off at {self._sampling.max_tokens:,} tokens, "
-            f"{how}; raise --max-tokens{' or lower --reasoning-effort' if is_cut_thinking else ''}",
-        )
+                if not isinstance(error, ContextOverflow) or not self._shorten(observation):
+                    return Reading(None, None, str(error))
+                messages = tuple(self._chat.messages)
+                request = replace(request, messages=messages, repeated=self._chat.repeated)
+                continue
+            reading = self._read(completion, observation)
+            attempts.append(attempt.with_answer(completion, reading))
+            if reading.failure == "truncated":
+                self._explain_truncation(_is_cut_thinking(reading, attempts[-1]))
+            return reading
 
     def _request(self, observation: Observation) -> Request:
         options = self._options
@@ -231,79 +172,68 @@ class ChatAgent:
             repeated=self._chat.repeated,
         )
 
-    async def _state_beliefs(self, observation: Observation) -> dict[str, JsonValue]:
-        """Ask for beliefs about hidden facts; neither question nor answer enters the chat."""
-        question = observation.game.text.belief_question(observation)
-        if question is None:
-            return {}
-        request = self._request(observation)
-        messages = (*request.messages, Message("user", question))
-        # The answer is free text, not an action, so no guidance.
-        request = replace(request, messages=messages, guided_choice=(), guided_json=None, tools=())
-        try:
-            completion = await self._llm.complete(self._spec, request)
-        except BackendError as error:
-            return {"beliefs": {"failure": "provider_error", "cause": error.cause}}
-        usage = completion.usage
-        # An answer from the cache is not paid for again.
-        cost = 0.0 if completion.cached else completion.cost
-        spent = (usage.prompt_tokens, usage.completion_tokens, cost)
-        scores = observation.game.text.read_beliefs(completion.text, observation)
-        record = {"reply": completion.text, **dict(zip(SPENT, spent, strict=True)), **scores}
-        return {"beliefs": record}
+    def _read(self, completion: Completion, observation: Observation) -> Reading:
+        """Add an answer to the chat and parse it."""
+        choice = completion.choices[0]
+        reply = choice.text or choice.refusal or NO_ANSWER
+        # The end is kept, because the action is usually last.
+        kept = reply[-LONGEST_TOKEN * self._options.sampling.max_tokens :]
+        self._chat.add_reply(kept, choice.provider_turn if kept == reply else None)
+        if self._beliefs:
+            self._beliefs.read(reply)
+        if self._keeps_notes and (notes := own_notes(reply)) is not None:
+            self._chat.scratchpad = notes
+        return read_reply(choice.text, observation, choice.finish_reason, choice.refusal)
+
+    def _correct(self, reading: Reading, attempt: Attempt, observation: Observation) -> None:
+        """Answer a reply without a legal action."""
+        limit = self._sampling.max_tokens if _is_cut_thinking(reading, attempt) else 0
+        self._chat.correct(correction(reading, observation, limit))
 
     def _shorten(self, observation: Observation) -> bool:
         """Ask the same in fewer words, without the notebook; return whether that is possible."""
-        if self._notebook is not None:
-            self._notebook.forget()
+        if self._beliefs:
+            self._beliefs.forget()
         return self._chat.shorten(observation)
 
-    def _note(self, reply: str) -> None:
-        """Read the notebook entry of a reply, if it has one."""
-        notebook = self._notebook
-        if notebook is None:
-            if not split_entry(reply)[0]:
-                return
-            knowledge = self._seat.game.analysis.knowledge(self._seat.player)
-            if not isinstance(knowledge, PlacedKnowledge):
-                return
-            notebook = ModelNotebook(knowledge.placement())
-        notebook.read(reply)
-        # Other models may write notes of any form between the same marks.
-        if notebook.left:
-            self._notebook = notebook
+    def _explain_truncation(self, is_cut_thinking: bool) -> None:
+        """Name the flags that help, once per run."""
+        how = "while the model was thinking" if is_cut_thinking else "before it named an action"
+        self._llm.hint(
+            "truncated",
+            f"{redacted(self._spec)}: a reply was cut off at {self._sampling.max_tokens:,} tokens, "
+            f"{how}; raise --max-tokens{' or lower --reasoning-effort' if is_cut_thinking else ''}",
+        )
 
-    def _noted_beliefs(self, observation: Observation, asked: JsonValue) -> dict[str, JsonValue]:
-        """Return the scores of what the notebook says.
+    def _details(self, attempts: list[Attempt]) -> dict[str, JsonValue]:
+        """Return the record of a decision."""
+        details: dict[str, JsonValue] = {}
+        if self._beliefs and self._beliefs.record:
+            details["beliefs"] = self._beliefs.record
+        details["attempts"] = [attempt.to_json() for attempt in attempts]
+        if self._chat.forgotten:
+            details["forgotten"] = self._chat.forgotten
+        return details
 
-        `asked` is the answer to a question about beliefs, where the notebook was not known yet: it
-        is replaced, but for what it has cost.
-        """
-        text = observation.game.text
-        if self._notebook is None or text.belief_question(observation) is None:
-            return {}
-        known = asked if isinstance(asked, dict) else {}
-        spent = {name: known[name] for name in SPENT if name in known}
-        statement = self._notebook.statement()
-        scores = text.read_beliefs(statement, observation)
-        return {"beliefs": {"reply": statement, **spent, **scores}}
-
-    def _give_up(
-        self, observation: Observation, attempts: list[Attempt], details: dict[str, JsonValue]
-    ) -> Decision:
+    def _give_up(self, observation: Observation, attempts: list[Attempt]) -> Decision:
         last = attempts[-1]
         why = f"{last.failure} in attempt {len(attempts)}: {last.excerpt or last.reply[:80]!r}"
         if self._options.fallback == "stop":
             raise StopPlaying(f"seat {self._seat.player} ({self._spec}): {why}; fallback=stop")
         self._llm.count_decision(self._spec, why)
         self._forfeited = self._options.fallback == "forfeit"
-        return self._fall_back(observation, why, details)
+        return self._fall_back(observation, why, self._details(attempts))
 
     def _fall_back(
         self, observation: Observation, why: str, details: dict[str, JsonValue]
     ) -> Decision:
         choices = observation.game.fallback_actions(observation)
         return Decision(self._seat.rng.choice(choices), why, details)
+
+
+def _is_cut_thinking(reading: Reading, attempt: Attempt) -> bool:
+    """Return whether the limit on tokens came before the model had finished thinking."""
+    return reading.failure == "truncated" and not visible(attempt.reply).strip()
 
 
 def _reply_limit(traits: BackendTraits, options: ChatOptions) -> int:
@@ -314,29 +244,3 @@ def _reply_limit(traits: BackendTraits, options: ChatOptions) -> int:
         # A provider refuses a limit above its own; a limit that the user has chosen is sent anyway.
         return max(limit, min(with_room, traits.max_reply_tokens or with_room))
     return limit
-
-
-class ChatRecorder:
-    """Plays as `bot`, and records its decisions as answers in `chat`.
-
-    Subclasses extend `on_request` and `reply`. A recorder is an agent, so the `bot` may be another
-    recorder: one game then gives several forms of the chat.
-    """
-
-    def __init__(self, bot: Agent, chat: Chat) -> None:
-        self.chat = chat
-        self._bot = bot
-
-    async def act(self, observation: Observation) -> Decision:
-        self.chat.ask(observation)
-        self.on_request(observation)
-        decision = await self._bot.act(observation)
-        self.chat.add_reply(self.reply(decision.action))
-        return decision
-
-    def on_request(self, observation: Observation) -> None:
-        """Do nothing; called when the chat ends with the question for a decision."""
-
-    def reply(self, action: Action) -> str:
-        """Return the reply for an action: its text alone."""
-        return str(action)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from arena.agents.action_tools import action_tools
 from arena.agents.agent import Agent
 from arena.agents.chat import Chat, ChatOptions, opening
-from arena.agents.chat_agent import ChatRecorder
+from arena.agents.chat_recorder import ChatRecorder
 from arena.agents.scaffold import text_level_of
 from arena.agents.seating import default_bot
 from arena.cli.options import ModelOptions, has_models

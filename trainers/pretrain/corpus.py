@@ -20,7 +20,7 @@ from pydantic import JsonValue
 
 from arena.agents.agent import Agent, Seat, act_now
 from arena.agents.chat import Chat, ChatOptions, opening, write_answer
-from arena.agents.chat_agent import ChatRecorder
+from arena.agents.chat_recorder import ChatRecorder
 from arena.agents.reply.reader import read_reply
 from arena.agents.reply.reading import correction
 from arena.agents.seating import make_agent

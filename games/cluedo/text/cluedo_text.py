@@ -5,14 +5,13 @@ Models read these texts. Trained checkpoints depend on the exact wording.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import JsonValue
 
-from arena import Event, FirstGame, GameText, Observation, PlayGuide, TextLevel
-from arena.core.observation import PromptExample
+from arena import Event, FirstGame, Observation, PlayGuide, TextLevel
 from arena.core.text import pluralize
 from games.cluedo.analysis.beliefs import belief_question, read_beliefs
 from games.cluedo.facts import Facts
@@ -34,14 +33,7 @@ from games.cluedo.rules.events import (
     WeaponMoved,
 )
 from games.cluedo.rules.setting import CluedoSetting
-from games.cluedo.text.prompts import (
-    RULE_DETAILS,
-    action_prompt,
-    describe_place,
-    examples,
-    rules,
-    synonyms,
-)
+from games.cluedo.text.prompts import CluedoPrompts, action_prompt, describe_place
 
 Possible = NDArray[np.bool_]
 """Possible holders of each card: shape (cards, seats + 1), the envelope last."""
@@ -112,18 +104,11 @@ class Notebook(Facts):
         return self._sheets[count]
 
 
-class CluedoText(GameText):
+class CluedoText(CluedoPrompts):
     """Texts of Cluedo."""
 
-    game: CluedoSetting
     notes_type = Notebook
     table_shows_notes = True
-
-    def synonyms(self) -> Mapping[str, str]:
-        return synonyms(self.game)
-
-    def examples(self) -> Sequence[PromptExample]:
-        return examples(self.game)
 
     def guide(self) -> PlayGuide:
         way = "suggest a suspect, a weapon and a room"
@@ -149,12 +134,6 @@ class CluedoText(GameText):
             ),
             first_game=FIRST_GAME,
         )
-
-    def rules(self) -> str:
-        return rules(self.game)
-
-    def rule_details(self) -> str:
-        return RULE_DETAILS
 
     def belief_question(self, observation: Observation) -> str | None:
         return belief_question(self.game, observation)

@@ -5,10 +5,10 @@ Trained checkpoints depend on the exact wording of the rules and forms of the de
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
-from arena import Action, ActionSet, Seat
+from arena import Action, ActionSet, GameText, Seat
 from arena.agents.agent import act_now
 from arena.core.action import CHANCE
 from arena.core.observation import PromptExample
@@ -40,41 +40,6 @@ _MOVEMENT = (
     "throw two dice and move toward a room, or take a secret passage (Study - Kitchen, "
     "Conservatory - Lounge)."
 )
-
-RULE_DETAILS = (
-    "To refute a suggestion means to show one of its cards; a player who cannot refute it "
-    "holds none of the three. The last player left must still accuse correctly to win."
-)
-"""Details that are no part of `rules`, whose wording trained checkpoints depend on."""
-
-
-def rules(game: CluedoSetting) -> str:
-    """Return the rules for a player who does not know the game."""
-    deck = game.deck
-    lines = [
-        f"Cluedo, {game.num_players} players (Player 0 to Player {game.num_players - 1}). One "
-        "suspect, one weapon and one room lie in an envelope; name all three to win. The other "
-        "cards are dealt to the players.",
-        f"Suspects: {', '.join(deck.suspects)}.",
-        f"Weapons: {', '.join(deck.weapons)}.",
-        f"Rooms: {', '.join(deck.rooms)}.",
-        _SUGGESTION,
-        "Accusation: ends your turn. If it is right you win. If it is false you make no more "
-        "moves and only show cards.",
-    ]
-    if game.has_board:
-        lines.append(
-            f"Board: {_pawns(game)}. On your turn {_MOVEMENT} In a room you "
-            "may make one suggestion, which must name that room; the suspect's pawn and the weapon "
-            "are brought there."
-        )
-        if game.options.summoned_may_suggest:
-            lines[-1] += " A player whose pawn was brought to a room may suggest without moving."
-        order = "roll or take a passage, suggest, then accuse or end your turn"
-    else:
-        order = "suggest any three cards, then accuse or end your turn"
-    lines.append(f"Your turn: {order}. Answer with one action, in the words you are given.")
-    return "\n".join(lines)
 
 
 def _pawns(game: CluedoSetting) -> str:
@@ -189,17 +154,6 @@ END_PHRASES = (
 )
 
 
-def synonyms(game: CluedoSetting) -> dict[str, str]:
-    """Return phrase -> the game's own words, for the cards of this deck."""
-    # Later entries win, so verbs outweigh a card phrase of the same words.
-    phrases_to_own = dict(_card_synonyms(game))
-    for own, phrases in (VERBS | (BOARD_VERBS if game.has_board else {})).items():
-        phrases_to_own.update(dict.fromkeys(phrases, own))
-    phrases_to_own.update(dict.fromkeys(END_PHRASES, "end turn"))
-    phrases_to_own.update(dict.fromkeys(IDLE_WORDS, ""))
-    return phrases_to_own
-
-
 def _card_synonyms(game: CluedoSetting) -> Iterator[tuple[str, str]]:
     """Yield pairs of phrase and card."""
     for card in game.deck.cards:
@@ -216,7 +170,7 @@ def _card_synonyms(game: CluedoSetting) -> Iterator[tuple[str, str]]:
 
 
 @lru_cache(maxsize=8)
-def examples(game: CluedoSetting) -> Sequence[PromptExample]:
+def _examples(game: CluedoSetting) -> Sequence[PromptExample]:
     """Return one decision of each kind from a game of detectives: first to suggest and to show."""
     # Imported here: nothing else in this module needs exact knowledge.
     from games.cluedo.bots import Detective
@@ -238,3 +192,58 @@ def examples(game: CluedoSetting) -> Sequence[PromptExample]:
     order = ("Suggest", "Show", "Accuse", "EndTurn")
     rest = [kind for kind in found if kind not in order]
     return tuple(found[kind] for kind in (*order, *rest) if kind in found)
+
+
+class CluedoPrompts(GameText):
+    """The part of Cluedo's texts that does not depend on the course of a game."""
+
+    game: CluedoSetting
+
+    def rules(self) -> str:
+        game, deck = self.game, self.game.deck
+        lines = [
+            f"Cluedo, {game.num_players} players (Player 0 to Player {game.num_players - 1}). One "
+            "suspect, one weapon and one room lie in an envelope; name all three to win. The other "
+            "cards are dealt to the players.",
+            f"Suspects: {', '.join(deck.suspects)}.",
+            f"Weapons: {', '.join(deck.weapons)}.",
+            f"Rooms: {', '.join(deck.rooms)}.",
+            _SUGGESTION,
+            "Accusation: ends your turn. If it is right you win. If it is false you make no more "
+            "moves and only show cards.",
+        ]
+        if game.has_board:
+            lines.append(
+                f"Board: {_pawns(game)}. On your turn {_MOVEMENT} In a room you "
+                "may make one suggestion, which must name that room; the suspect's pawn and the "
+                "weapon are brought there."
+            )
+            if game.options.summoned_may_suggest:
+                lines[-1] += (
+                    " A player whose pawn was brought to a room may suggest without moving."
+                )
+            order = "roll or take a passage, suggest, then accuse or end your turn"
+        else:
+            order = "suggest any three cards, then accuse or end your turn"
+        lines.append(f"Your turn: {order}. Answer with one action, in the words you are given.")
+        return "\n".join(lines)
+
+    def rule_details(self) -> str:
+        # No part of `rules`, whose wording trained checkpoints depend on.
+        return (
+            "To refute a suggestion means to show one of its cards; a player who cannot refute it "
+            "holds none of the three. The last player left must still accuse correctly to win."
+        )
+
+    def synonyms(self) -> Mapping[str, str]:
+        """Return phrase -> the game's own words, for the cards of this deck."""
+        # Later entries win, so verbs outweigh a card phrase of the same words.
+        phrases_to_own = dict(_card_synonyms(self.game))
+        for own, phrases in (VERBS | (BOARD_VERBS if self.game.has_board else {})).items():
+            phrases_to_own.update(dict.fromkeys(phrases, own))
+        phrases_to_own.update(dict.fromkeys(END_PHRASES, "end turn"))
+        phrases_to_own.update(dict.fromkeys(IDLE_WORDS, ""))
+        return phrases_to_own
+
+    def examples(self) -> Sequence[PromptExample]:
+        return _examples(self.game)

@@ -27,7 +27,7 @@ BACKENDS = {
     "embedded": ("embedded:embedded", "embedded[:NAME or FOLDER], a model in this process"),
     "scripted": ("scripted:scripted", "scripted:FILE, prepared replies"),
 }
-"""By prefix: the module and name of the factory, and the meaning of the SPEC."""
+"""Module and name of the factory, and the meaning of the SPEC, by prefix."""
 
 
 def register(catalog: Catalog) -> None:

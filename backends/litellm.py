@@ -317,7 +317,7 @@ PROVIDERS = {
     ),
     "ollama": Provider("ollama_chat", "llama3.2", (), ("OLLAMA_API_BASE",)),
 }
-"""By prefix of a SPEC. The default models, for a SPEC without a model, are small and cheap."""
+"""Providers by prefix of a SPEC. Default models, for SPECs without a model, are small and cheap."""
 
 
 def any_provider(model: str, settings: Settings) -> LiteLLMBackend:

@@ -174,7 +174,7 @@ class HTTPBackend:
         self._is_vllm: bool | None = None
         """None until the server's list of models says so."""
         self._details: str | None = None
-        """What the server is, see `_server`; None until it was asked."""
+        """Name and version of the server, see `_server`; None until it was asked."""
 
     def _make_clients(self) -> list[httpx.AsyncClient]:
         limits = self._limits

@@ -51,7 +51,7 @@ class Credit:
 
     name: CreditName = "game"
     weights: Mapping[str, float] = field(default_factory=dict)
-    """Of `judged`, by kind of decision; also `game` and `illegal`."""
+    """Weights of `judged` by kind of decision; also `game` and `illegal`."""
     baselines: Mapping[str, str] = field(default_factory=dict)
     """The set of decisions that each kind is compared with, by kind; a kind without is absolute."""
 

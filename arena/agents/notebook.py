@@ -32,7 +32,7 @@ NOTES, NOTES_END = "<notes>\n", "</notes>\n"
 UNKNOWN = "?"
 LACKS, HAS, OR = " lacks ", " has ", " or "
 MOST_PLACES = 7
-"""In a game with more, the labels of a row have no common token."""
+"""Most places of a game: with more, the labels of a row have no common token."""
 
 
 def split_entry(reply: str) -> tuple[str, str]:

@@ -34,7 +34,7 @@ class Guess:
     action: Action | None
     """The action that is offered; None if there is none, or several, or only irrevocable ones."""
     remark: str
-    """What is missing or wrong, in one sentence."""
+    """One sentence about what is missing or wrong."""
 
 
 def parse(answer: str, observation: Observation) -> Action:

@@ -227,7 +227,7 @@ class FirstGame:
     yet and whose action is legal is shown."""
     seed: int = 1
     level: Literal["easy", "fair", "strong"] = "easy"
-    """Of the other players."""
+    """Text level of the other players."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -236,7 +236,7 @@ class PlayGuide:
 
     goal: str
     turn: str
-    """What you do in your turn."""
+    """Description of a player's turn."""
     end: str
     example: str
     """A few moves, and what follows from them."""

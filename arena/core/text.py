@@ -41,7 +41,7 @@ _SINGLE = (
     "'`\xb4\u02b9\u02bb-\u02bf\u02c8\u02ca\u02cb\u02f4\u0384\u055a\u055b\u055d\u05f3\u07f4\u07f5\u2018-\u201b"
     "\u2032\u2035\u275b\u275c\u275f\ua78c\uff07\uff40"
 )
-"""What looks like a single quotation mark, two of which look like a double one."""
+"""Characters like a single quotation mark, two of which look like a double one."""
 _QUOTE = re.compile(f"[{_SINGLE}{_DOUBLE}]{{2,}}|[{_DOUBLE}]")
 _ENCLOSED = re.compile(f"[{_DOUBLE}](.+)[{_DOUBLE}]|'([^']+)'")
 _ACCENTED = re.compile("[A-Za-z\xc0-\u1fff][\u0300-\u036f]+")

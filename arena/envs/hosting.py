@@ -28,7 +28,7 @@ class HostedGame:
     text_level: TextLevel = "notes"
     max_turns: int | None = None
     chat: ChatOptions | None = None
-    """How models among the opponents are asked."""
+    """Options for models among the opponents."""
     llm: ModelService | None = None
     """Answers for them."""
     watchers: Callable[[Match], Sequence[Watcher]] = lambda match: ()

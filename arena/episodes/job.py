@@ -98,7 +98,7 @@ class FinishedJob(Generic[R]):
     """Result of a job."""
 
     value: R
-    """What was measured."""
+    """Measurement of the game."""
     seconds: float
     """Time to play the game."""
     replay: Path | None = None

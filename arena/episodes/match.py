@@ -53,7 +53,7 @@ class Match:
     """Seeds chance, the agents and the fallback moves. A small one can be guessed: `draw_seed`."""
     text_level: TextLevel = "notes"
     chat: ChatOptions | None = None
-    """How models are asked; None if no model plays."""
+    """Options of models' chats; None if no model plays."""
     max_turns: int | None = None
     """Turns after which the game is truncated; None for the game's own limit."""
     agents_seed: int | None = None

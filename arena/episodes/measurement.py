@@ -100,7 +100,7 @@ class CustomMeasure:
     """Measure one seat of one game; None if the game gave it no opportunity. The assessments are
     those of the seat, in game order. The result must not depend on the names of the players."""
     exact: bool = False
-    """Whether it reads assessments. Then it is taken only of games that are scored by exact
+    """True if it reads assessments. Then it is taken only of games that are scored by exact
     knowledge; otherwise of all games, and without assessments."""
 
 

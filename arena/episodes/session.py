@@ -223,7 +223,7 @@ class ExternalSeat:
         self.news = asyncio.Event()
         """Set while a decision is awaited, and after the game."""
         self.observation: Observation | None = None
-        """That of the decision which is awaited; None if none is."""
+        """Observation of the pending decision; None between decisions."""
         self.asked = 0
         """Decisions that were awaited so far, with the present one."""
         self.refused = 0

@@ -54,7 +54,7 @@ class EvaluationAggregator:
         self.target = target
         """Half width of the confidence sequence at which the run may stop."""
         self.any_time = False
-        """Whether the number of games may depend on the results (`stopping_reason`)."""
+        """True if the number of games may depend on the results (`stopping_reason`)."""
         scale = game.return_scale
         # The method needs bounded observations, so a scale without a range has no sequence.
         self.sequence: ConfidenceSequence | None = None

@@ -69,7 +69,7 @@ class AnalyzedGame:
     run: Path
     """The folder of the run, or else that of the replay."""
     incomplete: bool = False
-    """Whether its run lacks a measurement that is asked for."""
+    """True if its run lacks a measurement that is asked for."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ SeatRole = Literal["tested", "opponent", "unknown"]
 """Purpose of one seat: a game of a tournament tests all seats, one of an evaluation one seat."""
 
 Ending = Literal["won", "drawn", "lost", "truncated"]
-"""How one game ended for one seat."""
+"""End of one game for one seat."""
 
 RUN, RESULTS = "run.json", "games.jsonl"
 """Names of the files of a run in its folder, beside the folder of its replays."""
@@ -85,7 +85,7 @@ class SeatResult:
     """Its SPEC without secrets."""
     returns: FiniteFloat
     won: bool
-    """Whether it, or its team, alone has the highest return."""
+    """True if it, or its team, alone has the highest return."""
     fallbacks: Count = 0
     """Moves that were played for it because its agent gave no legal action."""
     measurements: Mapping[Printable, Annotated[WeightedSum, AfterValidator(_check_sum)]] = field(
@@ -107,7 +107,7 @@ class GameResult:
     """Time to play it."""
     seats: tuple[SeatResult, ...]
     scored: bool = False
-    """Whether the exact posterior has scored it."""
+    """True if the exact posterior has scored it."""
     replay: Printable | None = None
     """Path of the replay, relative to the folder of the run."""
     sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")] | None = None

@@ -40,9 +40,9 @@ class OutcomeShares(ReportPart):
     drawn: Number = None
     lost: Number = None
     truncated: Number = None
-    """In games that were cut off at a limit."""
+    """Share of games truncated by a limit."""
     fallback: Number = None
-    """In games in which a move of any player was a fallback."""
+    """Share of games in which a move of any player was a fallback."""
 
 
 class ReplyCounts(ReportPart):
@@ -63,7 +63,7 @@ class ModelUsage(ReportPart):
     prompt_tokens: Number = None
     """Per game."""
     cached_tokens: Number = None
-    """Of the prompts' tokens, those that the provider read from its cache, per game."""
+    """Prompt tokens per game that the provider read from its cache."""
     completion_tokens: Number = None
     """Per game."""
     cost: Number = None
@@ -81,7 +81,7 @@ class PlayerReport(ReportPart):
     player: str
     """Its SPEC, without secrets."""
     role: SeatRole | None = None
-    """Of the seats in this row; only in an analysis, where one player may have several rows."""
+    """Role of the seats in this row; only in an analysis, where a player may have several rows."""
     games: int = 0
     seats: int = 0
     """Seats that it held; more than games if it held several seats at a table."""
@@ -182,9 +182,9 @@ class PairedComparison(ReportPart):
     baseline: str
     deals: int | None = None
     difference: Interval = Interval()
-    """Of the mean returns, on the scale of the report."""
+    """Difference of the mean returns, on the scale of the report."""
     won_difference: Interval = Interval()
-    """Of the shares of games won, if that is not the difference itself."""
+    """Difference of the shares of games won, if that is not `difference` itself."""
     truncated: int = 0
     """Deals with a truncated game."""
     if_finished: Interval = Interval()
@@ -239,7 +239,7 @@ class Report(ReportPart):
     against: list[str] = Field(default_factory=list)
     """SPECs of the opponents of an evaluation."""
     design: str = ""
-    """How the deals and seats were chosen, in words."""
+    """Choice of the deals and seats, in words."""
     comparison: PairedComparison | None = None
     comparisons: list[PairedComparison] = Field(default_factory=list)
     """Each two scaffolds of one model. `adjusted_p` has the `difference` too, adjusted for the

@@ -45,14 +45,14 @@ from arena.evaluation.scoring import measure_game
 SELF = "self"
 """Opponent that is replaced by the SPEC under test."""
 DealRule = Literal["hashed", "consecutive"]
-"""How the deals follow from a seed. The held-out deals of training are consecutive: deal k has the
-seed `seed + k`."""
+"""Rule by which deals follow from a seed. Held-out deals of training are consecutive: deal k has
+the seed `seed + k`."""
 ANYTIME = (
     "The result is therefore judged by a confidence sequence, which is valid at every look; all "
     "other intervals are valid at one look that was fixed before."
 )
 FIXED_LOOK = "All intervals are valid at one look that was fixed before, so they may be too narrow."
-"""Of a tournament, of several scaffolds, and of a game that does not declare its returns' range."""
+"""Note of a tournament, of several scaffolds, and of a game without a declared range of returns."""
 HASHED_DEALS = 2**52
 """Hashed deals have seeds from this one up to 2^53 - 1, the largest that `--seed` accepts and that
 JavaScript shows exactly."""

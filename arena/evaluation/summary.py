@@ -63,7 +63,7 @@ class Sample:
         self.deals = array("q")
         """Seed of the deal, by row."""
         self.won = array("b")
-        """Whether it won a finished game, by row."""
+        """1 in rows of finished games that it won."""
         self.truncated = array("b")
         self.endings: Counter[Ending] = Counter()
         self.without_winner = 0
@@ -71,7 +71,7 @@ class Sample:
         self.returns = array("d")
         self.total_return = 0.0
         self.no_fallback = array("b")
-        """Whether no move of any player in the game was a fallback, by row."""
+        """1 in rows of games without a fallback move of any player."""
         self.fallbacks = 0
         self._columns: dict[str, MeasureColumn] = {}
 

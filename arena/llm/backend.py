@@ -29,7 +29,7 @@ class Message:
     role: Role
     content: str
     provider_turn: dict[str, JsonValue] | None = field(default=None, compare=False)
-    """What the provider of a reply wants back with it in later requests: calls of functions,
+    """Data of a reply that its provider wants back in later requests: calls of functions,
     thoughts, their signatures. Only its own backend reads it."""
 
 
@@ -44,7 +44,7 @@ class Sampling:
     seed: int | None = None
     n: int = 1
     reasoning_effort: ReasoningEffort | Literal[""] = ""
-    """How much the model thinks before it answers; empty for the provider's default."""
+    """Amount of reasoning before an answer; empty for the provider's default."""
     thinking_tokens: int | None = None
     """Budget of the thinking; outweighs the effort where a provider takes only one of them."""
 
@@ -115,9 +115,9 @@ class Usage:
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cached_tokens: int = 0
-    """Of the prompt's tokens, those that were not computed again."""
+    """Prompt tokens that were read from a cache, included in `prompt_tokens`."""
     reasoning_tokens: int = 0
-    """Of the completion's tokens, those that the model thought."""
+    """Reasoning tokens, included in `completion_tokens` and in the cost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ class Choice:
     text: str
     finish_reason: FinishReason = "stop"
     reasoning: str = ""
-    """What the model thought, where the provider tells it apart from the answer."""
+    """Reasoning, where the provider separates it from the answer."""
     refusal: str = ""
     """Why the provider or the model would not answer, where it says so in a field of its own."""
     tokens: tuple[Token, ...] = ()
@@ -149,7 +149,7 @@ class Completion:
     policy_version: int | None = None
     prompt_token_ids: tuple[int, ...] = ()
     seconds: float = 0.0
-    """From sending the request to the last byte."""
+    """Seconds from sending the request to the last byte."""
     seconds_to_first_token: float | None = None
     cached: bool = field(default=False, compare=False)
     """Answered from the response cache."""
@@ -171,7 +171,7 @@ class Price:
     input: float
     output: float
     cached: float | None = None
-    """Of a prompt's token that the provider reads from its cache; None: as `input`."""
+    """Price of a prompt token that the provider reads from its cache; None: as `input`."""
 
     def cost(self, prompt_tokens: float, completion_tokens: float) -> float:
         """Return the cost without a cache."""
@@ -226,7 +226,7 @@ class BackendTraits:
     by_batch: bool = False
     """Batches answer: hours later, at half the price."""
     kept_chats: int | None = None
-    """How many growing chats its own cache holds; with more, each is read anew at each turn."""
+    """Number of chats that its own cache holds; with more, each is read again at each turn."""
 
 
 class Backend(Protocol):
@@ -237,7 +237,7 @@ class Backend(Protocol):
     """
 
     model: str
-    """What the provider calls the model."""
+    """Name of the model at its provider."""
     context_length: int | None
     """Tokens of prompt and answer together; None if unknown."""
 
@@ -254,7 +254,7 @@ class Call:
 
     request: Request
     is_check: bool = False
-    """Whether it only checks a provider: it is not repeated after a timeout."""
+    """True for a check of a provider, which is not repeated after a timeout."""
     start: float = field(default_factory=time.monotonic)
     """Monotonic time in seconds."""
     attempts: int = 0

@@ -44,7 +44,7 @@ class WireRequest:
 
     url: str
     headers: Mapping[str, str]
-    """With lower-case names."""
+    """Headers with lower-case names."""
     body: bytes
 
 
@@ -174,7 +174,7 @@ class BatchedBackend:
         """Requests of the next batch, by key."""
         self._bytes, self._due, self._name_of_next = 0, 0.0, ""
         self._tasks: dict[str, BatchTask] = {}
-        """By the name of the batch."""
+        """Tasks by the name of the batch."""
 
     async def complete(self, request: Request) -> Completion:
         # A mark of a prefix costs more, and no request comes in time to read it.

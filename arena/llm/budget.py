@@ -39,7 +39,7 @@ class CallCosts:
     price: Price | None
     """Stated price, where there is one."""
     is_pending: bool = False
-    """Whether a first call is in flight that finds the price out; the others wait for it."""
+    """True while a first call is in flight that finds the price out; the others wait for it."""
     answers: int = 0
     cost: float = 0.0
     prompt_tokens: int = 0
@@ -124,7 +124,7 @@ class Budget:
         # Sums of prices are not exact in their last digit.
         self._limits = (1 + 1e-9) * np.array([inf if n is None else n for n in limits.values()])
         self._running: list[PaidGame] = []
-        """In the order of their starts."""
+        """Games in progress, in the order of their starts."""
         self._finished = 0
         self._refusal = ""  # Reason for which a call was refused.
         self._changed, self._game_ended = Signal(), Signal()

@@ -37,7 +37,7 @@ class Tally:
 
     calls: int = 0
     answered: int = 0
-    """By the backend."""
+    """Calls that the backend answered."""
     cached: int = 0
     """Answered from the response cache, without a try."""
     tries: int = 0
@@ -51,13 +51,13 @@ class Tally:
     decisions: int = 0
     """Decisions of players with this SPEC."""
     fallbacks: int = 0
-    """Of the decisions, those that were played for the model."""
+    """Decisions that were played for the model."""
     prompt_tokens: int = 0
     completion_tokens: int = 0
     reasoning_tokens: int = 0
-    """Of the completions' tokens, those that the models thought; the cost includes them."""
+    """Reasoning tokens, included in `completion_tokens` and in the cost."""
     cached_tokens: int = 0
-    """Of the prompts' tokens, those that the provider did not compute again."""
+    """Prompt tokens that the provider read from its cache, included in `prompt_tokens`."""
     cost: float = 0.0
     """US dollars, of the answers whose cost is known."""
     unknown_cost: int = 0
@@ -65,9 +65,9 @@ class Tally:
     engines: Counter[str] = field(default_factory=Counter)
     """Answers by the engine that gave them, see `Completion`."""
     seconds: list[float] = field(default_factory=list)
-    """Of each successful try."""
+    """Latency of each successful attempt, in seconds."""
     seconds_to_first_token: list[float] = field(default_factory=list)
-    """Of the tries whose backend reports it."""
+    """Seconds to the first token of the attempts whose backend reports it."""
 
     @property
     def failed(self) -> int:

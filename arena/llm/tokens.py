@@ -54,9 +54,9 @@ class PromptTokens:
 
     total: int = 0
     cached: int = 0
-    """Of the total, those that the provider reads from its cache."""
+    """Tokens that the provider reads from its cache, included in `total`."""
     written: int = 0
-    """Of the total, those that the provider writes to its cache at a price of their own."""
+    """Tokens that the provider writes to its cache at a price of their own, included in `total`."""
 
     def __add__(self, other: PromptTokens) -> PromptTokens:
         return PromptTokens(

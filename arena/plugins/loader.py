@@ -83,14 +83,14 @@ class FamilyGame:
     """One game of a family, as `arena list games FAMILY` lists it."""
 
     name: str
-    """With the family: `open_spiel/kuhn_poker`."""
+    """Name with the family: `open_spiel/kuhn_poker`."""
     summary: str
     players: str
     """Number of seats, for example `2` or `2-10`; empty if it is not known without loading."""
     information: str
     """`perfect`, `imperfect`, or empty if the library does not say."""
     features: tuple[str, ...] = ()
-    """What works beyond play and replay, for example `arrays` or `leak test`."""
+    """Features beyond play and replay, for example `arrays` or `leak test`."""
     problem: str = ""
     """Why the game cannot be played as it is; empty if it can."""
 

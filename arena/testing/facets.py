@@ -109,7 +109,7 @@ def _played(game: Game, seed: int, max_turns: int | None) -> Episode:
 LOOKS = 40
 """Times that a drawing is looked at while a game goes on; after each event of a shorter game."""
 MANY_ACTIONS = 20_000
-"""With more actions, phrases are not compared with them."""
+"""Number of actions above which phrases are not compared with them."""
 Drawing = Scene | TableView
 MakeDrawing = Callable[[Game, int | None], Any]
 """Makes a `Scene` or a `TableView` for a viewer."""

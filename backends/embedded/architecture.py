@@ -104,7 +104,7 @@ class Architecture(BaseModel):
     context: int = Field(validation_alias="max_position_embeddings", ge=1)
     """Longest sequence in tokens."""
     epsilon: float = Field(validation_alias="rms_norm_eps")
-    """Of RMSNorm."""
+    """Epsilon of RMSNorm."""
     theta: float = Field(validation_alias="rope_theta", gt=0)
     """Base of the RoPE frequencies."""
     scaling: RopeScaling | None = None

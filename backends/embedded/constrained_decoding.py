@@ -19,7 +19,7 @@ from backends.embedded.token_sampling import SamplingParams, TokenIds
 from backends.embedded.tokenizer import CheckpointTokenizer
 
 MAX_CACHED_BYTES = 64 * 2**20
-"""Of choices and their tokens, which clients send. About 50,000 lists of a game's actions."""
+"""Bytes of choices and their tokens, which clients send. About 50,000 lists of a game's actions."""
 MAX_CHOICES, MAX_CHOICE_CHARACTERS = 100_000, 8 << 20
 """Texts of one constraint, and their characters together."""
 MAX_SCHEMA_CHARACTERS = 32_768

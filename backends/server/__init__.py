@@ -13,7 +13,7 @@ from typing import Literal
 from arena.llm.config import Config, argument, setting
 
 DEFAULT_PORT = 5001
-"""Where the backend `art` looks unless ART_WRAPPER_URL is set."""
+"""Port that the backend `art` uses unless ART_WRAPPER_URL is set."""
 LIMITS = "limits for clients"
 """Heading of the help."""
 

@@ -40,7 +40,7 @@ class GenerationJob:
     model: str
     """Name of the model in the response."""
     engine: str
-    """What samples, see `Sampler.engine`."""
+    """Name of the sampler, see `Sampler.engine`."""
     adapter: str | None
     choices: tuple[ChoiceRequest, ...]
     choices_per_prompt: int

@@ -138,13 +138,13 @@ class TimelineJson(TypedDict):
     notice: str | None
     """Remark on the file: it is unfinished, or cut off."""
     running: NotRequired[bool]
-    """From a server: the game is still being written."""
+    """True while the game is written; from a server only."""
     can_play: NotRequired[bool]
     """The server lets people play on from a position."""
     key: NotRequired[str]
-    """From a server: identifies the file; unlike its name, the key reveals nothing."""
+    """Identifier of the file, from a server only; unlike its name, it reveals nothing."""
     path: NotRequired[str]
-    """From a server, and only if everything is open: the current path of the file."""
+    """Current path of the file, from a server and only if everything is open."""
 
 
 class PosteriorEntryJson(TypedDict):
@@ -335,7 +335,7 @@ class ReplayListJson(TypedDict):
 
     root: str
     games: list[ListedReplayJson]
-    """Those from `offset` on."""
+    """Games from `offset` on."""
     offset: int
     found: int
     """Replays that match the query."""

@@ -26,7 +26,7 @@ MIN_PICTURE_WIDTH = 80
 """Columns that a picture needs."""
 SEATS_PER_ROW = 3
 MOST_PER_ROW = 5
-"""At a table of more than two rows."""
+"""Seats per row of a table of more than two rows."""
 MAX_HEIGHT = 40
 """Lines of a frame that is not on a screen of its own."""
 MAX_TEXT = 20_000

@@ -55,9 +55,9 @@ MOVES = dict.fromkeys(FORWARD, 1) | dict.fromkeys(BACK, -1) | {"home": -FAR, "en
 JUMPS = {"m": ("mistake", 1), "M": ("mistake", -1), "]": ("move", 1), "[": ("move", -1)}
 """Target of a jump, and its direction; the same keys as on the web page."""
 SCROLL = {"down": 1, "j": 1, "up": -1, "k": -1}
-"""In the table, which does not scroll, these keys move by a ply."""
+"""Keys that scroll; in the table, which does not scroll, they move by a ply."""
 PAGE = {"pagedown": 1, "pageup": -1}
-"""In the table these keys move by a turn."""
+"""Keys that scroll by a page; in the table they move by a turn."""
 REFRESH_SECONDS = 0.2
 """Interval for checking the size of the terminal."""
 ESCAPE_SECONDS = 0.05

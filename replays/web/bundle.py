@@ -64,9 +64,9 @@ class BundleJson(TypedDict):
     comments: dict[str, list[CommentJson]]
     summaries: dict[str, list[SeatSummaryJson]]
     decisions: dict[str, DecisionJson]
-    """By ply."""
+    """Decisions by ply."""
     moves: dict[str, MoveAnalysisJson] | None
-    """By position; None if the game is too long."""
+    """Moves by position; None if the game is too long."""
 
 
 def write_bundle(replay: Replay, seat: int | None, out: Path) -> None:

@@ -94,7 +94,7 @@ class GameIndex:
         self._games: list[str] = []
         self._folders: frozenset[str] = frozenset()
         self._texts: dict[int, str] = {}
-        """By the identity of a row, which stays the same while its file does."""
+        """Texts by the identity of a row, which stays the same while its file does."""
         self._find = lru_cache(MAX_CACHED)(self._search)
         self._lock = Lock()
 

@@ -74,7 +74,7 @@ class PrefixGroup:
     prefix_length: int
     tree: TokenTree | None = None
     predicting: Sequence[Sequence[int]] = ()
-    """Of a tree: for each sequence the rows that predict its trained tokens."""
+    """Rows of a tree that predict the trained tokens of each sequence."""
 
     @property
     def rows(self) -> int:

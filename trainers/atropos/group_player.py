@@ -123,7 +123,7 @@ class PlayedItem:
     dropped: Counter[str] = field(default_factory=Counter)
     """Groups by the reason."""
     rewards: list[float] = field(default_factory=list)
-    """Of all finished games, also those of dropped groups."""
+    """Rewards of all finished games, also those of dropped groups."""
     games: int = 0
     failed: int = 0
     """Failed games. Each retry counts."""

@@ -96,7 +96,7 @@ class ScoredData(WireModel):
     masks: list[list[int]]
     scores: list[float]
     advantages: list[list[float]] | None = None
-    """By token; None: the trainer computes one for each row from the scores."""
+    """Advantages by token; None: the trainer computes one for each row from the scores."""
     generation_params: dict[str, JsonValue] | None = None
     inference_logprobs: list[list[float]] | None = None
     """Natural logarithms, of the distribution that tokens were sampled from."""

@@ -64,7 +64,7 @@ class SeatReplies:
     seat_episode: SeatEpisode
     breakdown: RewardBreakdown
     replies: tuple[ModelReply, ...]
-    """In the order of the game; at least one was answered."""
+    """Replies in the order of the game; at least one was answered."""
 
     @property
     def seat(self) -> int:

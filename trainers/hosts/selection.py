@@ -43,7 +43,7 @@ LOCAL_TORCH = "2.10"
 RUNTIME_VARIABLE = "ART_VLLM_RUNTIME_BIN"
 RUNTIME_CACHE_VARIABLE = "ART_VLLM_RUNTIME_CACHE_DIR"
 FREE_GB = 10.0
-"""With less free disk space there is no room for a base model or vLLM's environment."""
+"""Free disk space without which a base model or vLLM's environment has no room."""
 
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
 

@@ -139,7 +139,7 @@ class OwnGames:
         self._number = 0
         """Number of the step in progress."""
         self._counted = Ledger()
-        """What ledger.jsonl holds of this session."""
+        """Calls of this session that ledger.jsonl holds."""
 
     async def prepare(self, stack: AsyncExitStack) -> None:
         folder = self.log.files.folder

@@ -55,7 +55,7 @@ class RolloutCounts:
     """Tokens."""
     seconds_scoring: float = 0.0
     seconds_playing: float = 0.0
-    """From the start of the first game to the end of the last."""
+    """Seconds from the start of the first game to the end of the last."""
     results: list[RolloutResult] = field(default_factory=list)
     """Results of all learning seats in finished games, in order of completion. Groups that are
     dropped later are included."""

@@ -53,7 +53,7 @@ class ImitatingModel:
 
     learner: Learner
     options: UpdateOptions
-    """With the peak learning rate."""
+    """Options of the update, with the peak learning rate."""
     held_out: Sequence[Chat]
     batch_size: int
 

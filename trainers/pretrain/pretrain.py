@@ -159,7 +159,7 @@ class SavedRun:
     step: int = 0
     """Steps done of this stage."""
     chats: int = 0
-    """Of the stages before."""
+    """Chats of the stages before."""
     seconds: float = 0.0
     curve: tuple[CurvePoint, ...] = ()
     tensors: Mapping[str, Any] = field(default_factory=dict)

@@ -114,7 +114,7 @@ class Rewards:
 
     game: Game
     weights: Mapping[str, float]
-    """By the name of the term, in the order of --reward."""
+    """Weights by the name of the term, in the order of --reward."""
     terms: tuple[RewardTerm, ...]
     """Terms with a weight, then terms that are only logged."""
     source: tuple[str, str, CreditName]

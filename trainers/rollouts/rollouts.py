@@ -346,7 +346,7 @@ class GroupSetup:
 
     seed: int
     specs: tuple[str, ...]
-    """By seat; the learner is NEWEST, or a checkpoint if several versions play."""
+    """SPECs by seat; the learner is NEWEST, or a checkpoint if several versions play."""
     learners: tuple[int, ...]
     """The seats that are trained: one, or all in self-play."""
 

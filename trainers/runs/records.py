@@ -166,7 +166,7 @@ class RunState(Record):
     reason: str = ""
     """Reason of an early stop."""
     phase: str = ""
-    """What is done before the first step, with its progress; empty from the first step on."""
+    """Work before the first step, with its progress; empty from the first step on."""
     final: dict[str, HeldOutResult] = {}
     """Results of `newest` and `best` on the final deals."""
 

@@ -46,7 +46,7 @@ class TrainingRun:
     """None if config.json cannot be read."""
     state: RunState
     records: Sequence[StepRecord]
-    """In the order of the steps."""
+    """Records in the order of the steps."""
     fault: str = ""
     """Files that could not be read, with the reasons."""
 

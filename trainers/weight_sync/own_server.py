@@ -24,7 +24,7 @@ ARENA = (sys.executable, "-m", "arena")
 PLUGIN = Path(__file__).with_name("vllm_plugin")
 """Folder for vLLM's PYTHONPATH: a module, and the metadata that registers it as a plugin."""
 KEY_VARIABLES = ("ARENA_API_KEY", "VLLM_API_KEY")
-"""Where `arena serve` and vLLM find the key that clients must send."""
+"""Variables in which `arena serve` and vLLM find the key that clients must send."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class OwnServer:
 
     config: TrainConfig
     process: ServerProcess | PlacedServer
-    """In a process here, or on a node of a cluster. Its calls block for seconds."""
+    """Process of the server, here or on a node of a cluster. Its calls block for seconds."""
     adapters: Path
     """Folder from which the server may load adapters."""
     device: str

@@ -108,7 +108,7 @@ class ClusterPlacement:
         self._servers = servers
         self._address = address
         self._share = {"CPU": 1.0} | ({"GPU": 1.0} if with_gpus else {})
-        """What each place has of its node."""
+        """Share of its node that each place has."""
         self._lock = threading.Lock()
         self._taken: set[int] = set()
         self._group: Any = None

@@ -44,7 +44,7 @@ FILLERS = frozenset(
 """Words that do not count, unless an action of the game has them."""
 
 _PART_END = re.compile(r"[.!?;:](?:\s|$)|[\n(—–→]| - |\binstead of\b")
-"""What ends an action that is complete: the numbers and names behind belong to other words."""
+"""End of an action that is complete: the numbers and names behind belong to other words."""
 
 
 class Word(NamedTuple):
@@ -154,7 +154,7 @@ class Phrasebook:
     def _index_parts(self) -> None:
         self._in_order: dict[Parts, tuple[Action, ...]] = {}
         self.args: dict[str, set[str]] = {}
-        """By head: all arguments of its actions."""
+        """Arguments of all actions by their head."""
         # Actions with the same arguments in any order share one entry.
         by_set: dict[Parts, set[Parts]] = {}
         # Indexes, because a game may have thousands of actions and a reply many lines.

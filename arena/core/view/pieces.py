@@ -39,7 +39,7 @@ class Tile:
     """One thing on the table: a square, a word, a token."""
 
     label: str
-    """At most about 12 characters. It has to say everything; its tone only adds colour."""
+    """Text of at most about 12 characters. It has to say everything; its tone only adds colour."""
     tone: Tone = "plain"
     title: str = ""
     """Longer description, for a reader who points at the tile."""
@@ -131,7 +131,7 @@ class Player:
     tiles: tuple[Tile, ...] = ()
     """One tile for each column of `Players`; one with an empty label is not drawn in a browser."""
     bubble: str = ""
-    """What the player last said."""
+    """Last words of the player."""
     picks: tuple[str, ...] = ()
     is_out: bool = False
 

@@ -198,7 +198,7 @@ class ClientTables:
     """The games of a server, in one event loop."""
 
     host: HostedGame
-    """What is played, and the limits of time."""
+    """Game, players and limits of time."""
     seats: Sequence[int]
     """The seats of clients."""
     seeds: Iterator[int]

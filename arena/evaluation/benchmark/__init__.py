@@ -56,7 +56,7 @@ class SuiteTask(FrozenModel):
     id: Identifier
     """Name of its folder in a submission."""
     skill: Line
-    """What it mainly needs: deduction, bluffing, cooperation, talk, planning."""
+    """Main ability that it needs: deduction, bluffing, cooperation, talk, planning."""
     game: Line
     options: dict[str, JsonValue] = Field(default_factory=dict)
     against: tuple[Line, ...] = Field(min_length=1)
@@ -71,7 +71,7 @@ class SuiteTask(FrozenModel):
     """Half width of the confidence sequence at which the task ends."""
     max_turns: int | None = Field(None, ge=1)
     scores: tuple[Line, ...] = Field((RETURN,), min_length=1)
-    """What decides who is ahead on a deal: `return`, or a measure of the game. The next one decides
+    """Criteria of being ahead on a deal: `return`, or a measure of the game. The next one decides
     between games that are equal by those before it, so that a weak player is not at a floor."""
 
     def make_game(self) -> Game:

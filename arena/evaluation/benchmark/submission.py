@@ -53,7 +53,7 @@ UNPROVEN = (
     "Not proven: who gave the decisions and replies, the tokens, cost and times that a provider "
     "states, and that this was the only run."
 )
-"""What no check of a folder can show."""
+"""Claims that no check of a folder can show."""
 DECEPTION = "deception"
 """Skill of the tasks whose card has a profile of talk."""
 PROFILE = {
@@ -88,9 +88,9 @@ class TaskResult(FrozenModel):
     result: Interval
     """Mean return of the player."""
     difference: Interval
-    """From the baseline on the same deals; empty for the baseline itself."""
+    """Difference from the baseline on the same deals; empty for the baseline itself."""
     any_time: bool
-    """Whether the run stopped by its results, so that the difference is a confidence sequence."""
+    """True if the run stopped by its results, so that the difference is a confidence sequence."""
     measures: dict[Line, Interval] = Field(default_factory=dict)
     """Measures of the player: the scores beside the return and, in tasks of the skill `deception`,
     the measures of talk (`PROFILE`)."""
@@ -136,7 +136,7 @@ class SubmissionCard(FrozenModel):
     """SPEC without user and password of a URL."""
     text_level: Line
     chat: dict[str, JsonValue] | None
-    """How models were asked, beside the system messages; None if only bots played."""
+    """Options of models' chats beside the system messages; None if only bots played."""
     arena: Line
     """Version of arena that played the games."""
     created: datetime

@@ -244,7 +244,7 @@ class LineChart:
     reference: float | None = None
     """Value of y at which a dashed line is drawn, for example no effect."""
     diagonal: bool = False
-    """Whether a dashed line is drawn along y = x."""
+    """True for a dashed line along y = x."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,7 +276,7 @@ class Section:
     about: str = ""
     """A sentence below the heading in HTML."""
     is_folded: bool = False
-    """Whether HTML shows the section only on request."""
+    """True if HTML shows the section only on request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,7 +291,7 @@ class Document:
     """Limitations that a reader must know before the numbers."""
     sections: Sequence[Section]
     remarks: Sequence[str] = ()
-    """How the result was measured."""
+    """Sentences about the method."""
     definitions: Sequence[str] = ()
     """Definitions of the measures. A terminal and Markdown show them on request."""
 

@@ -83,7 +83,7 @@ class GameTree:
         found = _Positions(game)
         self.game = game
         self.situations = found.situations
-        """By number of the information set."""
+        """Situations by number of the information set."""
         self.first_pairs = np.array(found.first_pairs[:-1])
         """The first pair of each information set; its others follow."""
         self.sets = np.repeat(np.arange(len(found.situations)), np.diff(found.first_pairs))
@@ -97,9 +97,9 @@ class GameTree:
         self.levels = [slice(*ends) for ends in zip(found.starts, found.starts[1:], strict=False)]
         """The positions of each depth."""
         self.parents, self.pairs = np.array(found.parents), np.array(found.pairs)
-        """Of each position: the one before it, and the pair of the choice between (-1: none)."""
+        """Earlier position of each position, and the pair of the choice between (-1: none)."""
         self.chances, self.returns = np.array(found.chances), np.array(found.returns)
-        """Of each position: the chance of the move to it, and the returns if it is an end."""
+        """Chance of the move to each position, and the returns if it is an end."""
         # The positions after a choice, each with its player and the pair of the choice.
         self._chosen = np.flatnonzero(self.pairs >= 0)
         self._movers = np.full(len(self.pairs), CHANCE)

@@ -53,7 +53,7 @@ class Ratings:
     player whose strength is almost unknown (it never won) widens all intervals around the mean: an
     anchor, or the difference of two players, does not depend on it."""
     ranks: Mapping[str, Estimate]
-    """By player, best first; 1 is best."""
+    """Ranks by player, best first; 1 is best."""
     seats: tuple[Estimate, ...]
     """Effect of each seat in Elo points; the effects add up to 0."""
     meetings: tuple[Meeting, ...]

@@ -12,7 +12,7 @@ class EntryJson(TypedDict):
 
     kind: EntryKind
     path: str
-    """Of its file; of a training run, its folder. Relative to the served folder."""
+    """Path of its folder, relative to the served folder."""
     title: str
     facts: list[str]
     status: str
@@ -21,7 +21,7 @@ class EntryJson(TypedDict):
     """Time of the last change, in UTC."""
     bytes: int
     opens: bool
-    """Whether there is a report of it."""
+    """True if there is a report of it."""
     error: str | None
     """Reason why it cannot be read."""
 

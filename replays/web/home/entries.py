@@ -24,7 +24,7 @@ from trainers.runs.training_run import TrainingRun
 MAX_RESULTS_BYTES = 2 * 2**30
 """Bytes of all games of an evaluation or a tournament."""
 MAX_RUN_BYTES = 64 * 2**20
-"""Of each text file of a run."""
+"""Bytes of each text file of a run, at most."""
 MAX_ENTRIES = 2000
 """The newest are listed."""
 

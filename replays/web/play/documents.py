@@ -42,7 +42,7 @@ class KindJson(TypedDict):
     verb: str
     fields: list[str]
     actions: list[list[str]]
-    """For each action its text, then the value of each field."""
+    """Text of each action, then the value of each field."""
 
 
 class SpeechJson(TypedDict):
@@ -100,7 +100,7 @@ class PartsJson(TypedDict):
     names: list[str]
     """The name of each player for people. All other texts number players from 0."""
     present: list[bool | None]
-    """For each seat of a person whether its page is open; None for other players."""
+    """True for each person's seat whose page is open; None for other players."""
     help: Help
     notes: str
     posterior: PosteriorNowJson | None
@@ -116,7 +116,7 @@ class WebGameJson(GameFactsJson):
     rules: str
     guide: GuideJson | None
     hints: list[tuple[str, str]]
-    """Of a guided game: pairs of the verb of an action and a text, in this order."""
+    """Hints of a guided game: pairs of the verb of an action and a text, in this order."""
     gives_advice: bool
     """The page may ask for the move of a strong player."""
     sheet: PlacementJson | None
@@ -140,7 +140,7 @@ class HintJson(TypedDict):
     player: str
     action: str
     why: str
-    """What follows from the action; empty if the game does not say."""
+    """Consequence of the action; empty if the game does not say."""
 
 
 class UpdateJson(TypedDict):
@@ -149,9 +149,9 @@ class UpdateJson(TypedDict):
     now: float
     """The server's clock, in seconds since 1970."""
     table: NotRequired[WebGameJson]
-    """In the first message."""
+    """Part of the first message."""
     seat: NotRequired[int | None]
-    """In the first message; null for a spectator."""
+    """Seat, in the first message; null for a spectator."""
     first: NotRequired[int]
     """Number of the first of `events`."""
     events: NotRequired[list[SeenEventJson]]

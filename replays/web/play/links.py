@@ -18,7 +18,7 @@ from replays.web.play.documents import HELP_LEVELS, GuideJson, Help, PartsJson, 
 from replays.web.play.seat_view import SeatView
 
 TOKEN_BYTES = 16
-"""Of a link; as many as cannot be guessed."""
+"""Random bytes of a link; as many as cannot be guessed."""
 MAX_PAGES = 16
 """Pages that are open at the same link at once."""
 
@@ -36,7 +36,7 @@ class WebGameSetup:
     most_help: Help = "posterior"
     """The highest level of help that a person may show."""
     hints: tuple[tuple[str, str], ...] = ()
-    """Those of a guided game, see `FirstGame`."""
+    """Hints of a guided game, see `FirstGame`."""
     start: Position | None = None
     """Position of a recorded game at which this one starts."""
 
@@ -65,7 +65,7 @@ class Link:
     token: str = field(default_factory=lambda: secrets.token_urlsafe(TOKEN_BYTES))
     pages: set[Page] = field(default_factory=set)
     parts: PartsJson | None = None
-    """What is shown now; None after a change, until a page needs it."""
+    """Parts that are shown; None after a change, until a page needs them."""
 
     def change(self) -> None:
         """Let every page look for news."""

@@ -260,7 +260,7 @@ class ExperimentRun:
         after the report of the finished games. A dry run plays nothing and prints an estimate.
         """
         if self.options.dry_run:
-            self._print_estimate(schedule, aggregator.target)
+            self._print_estimate(schedule, "at most " if aggregator.target else "")
             return 0
         if self.options.resume:
             opened = self._files.resume(self.options.seed)
@@ -279,7 +279,7 @@ class ExperimentRun:
                     )
         return 130 if stop else 0
 
-    def _print_estimate(self, schedule: Scheduler, until_ci: float | None) -> None:
+    def _print_estimate(self, schedule: Scheduler, most: str) -> None:
         """Print what the missing games would ask of the models."""
         from arena.cli.model_estimate import print_estimate
 
@@ -295,7 +295,7 @@ class ExperimentRun:
             self.llm,
             self.options,
             self.options.as_json,
-            until_ci,
+            most,
         )
 
     def _conduct(

@@ -30,7 +30,6 @@ from arena.llm.backend import Request
 from arena.llm.tokens import CHARACTERS_PER_TOKEN, count_prompts, tokens_of
 
 if TYPE_CHECKING:
-    from arena.cli.game_run import GameRun
     from arena.llm.service import LLMService
 
 SAMPLE_GAMES = 8
@@ -85,28 +84,19 @@ class PromptRecorder(ChatRecorder):
         return text
 
 
-def print_game_estimate(run: GameRun, options: ModelOptions, as_json: bool) -> None:
-    """Print the estimate for the games of `arena play` that are not finished."""
-    missing = len(run.seeds) - len(run.results)
-    # Of a single game, too, several deals are sampled: one says little about its length.
-    seeds = range(run.seeds.start, run.seeds.start + SAMPLE_GAMES)
-    line_ups = {tuple(run.match.specs): missing} if missing else {}
-    print_estimate(line_ups, map(run.match.with_seed, seeds), run.llm, options, as_json)
-
-
 def print_estimate(
     line_ups: Mapping[tuple[str, ...], int],
     matches: Iterable[Match],
     llm: LLMService | None,
     options: ModelOptions,
     as_json: bool,
-    until_ci: float | None = None,
+    most: str = "",
 ) -> None:
-    """Print the calls, tokens and cost of a run.
+    """Print the calls, tokens and cost of a run, and the settings with their origins.
 
     `line_ups` are the numbers of games by the SPECs of their seats. The first of the matches are
-    played by bots. The service has no keys; None if no model plays. With `until_ci` the estimate is
-    a maximum.
+    played by bots. The service has no keys; None if no model plays. `most` precedes the number of
+    games if it is a maximum.
     """
     specs = list(dict.fromkeys(s for specs in line_ups for s in specs if has_models([s])))
     models = asyncio.run(_estimates(line_ups, matches, llm, specs)) if llm and specs else []
@@ -114,8 +104,12 @@ def print_estimate(
     cost = None if None in costs else sum(filter(None, costs))
     if as_json:
         listed = [asdict(model) for model in models]
-        print(json.dumps({"games": games, "cost": cost, "models": listed}, allow_nan=False))
+        found = {"games": games, "cost": cost, "models": listed, "settings": options.given()}
+        print(json.dumps(found, allow_nan=False))
         return
+    given = [f"{name} = {value} ({origin})" for name, (value, origin) in options.given().items()]
+    if given:
+        echo(redacted(f"Settings: {', '.join(given)}"))
     if not models:
         echo("No model would be asked: the run costs nothing.")
         return
@@ -125,7 +119,6 @@ def print_estimate(
             f"{each.prompt_tokens:,.0f} tokens in ({each.cached_tokens:,.0f} cached) and "
             f"{each.reply_tokens:,.0f} out; {dollars(each.cost)} for all games"
         )
-    most = "at most " if until_ci else ""
     echo(f"Total: {most}{games:,} games; cost: {dollars(cost)}.")
     if cost is None:
         echo("--set price_in=… --set price_out=… (USD per million tokens) state an unknown price.")

@@ -92,7 +92,6 @@ class PlayOptions(
 def play(options: PlayOptions) -> int:
     """Play games and write a replay of each; with --web, people play in the browser."""
     from arena.cli.game_run import GameRun
-    from arena.cli.model_estimate import print_game_estimate
     from arena.episodes.match import Match
 
     game, turns = options.make_game(), options.max_turns
@@ -125,9 +124,21 @@ def play(options: PlayOptions) -> int:
     if options.resume:
         _keep_finished(run, options.dry_run)
     if options.dry_run:
-        print_game_estimate(run, options, options.as_json)
+        _print_estimate(run, options)
         return 0
     return run.run(options.as_json)
+
+
+def _print_estimate(run: GameRun, options: PlayOptions) -> None:
+    """Print what the games that are not finished would ask of the models."""
+    from arena.cli.model_estimate import SAMPLE_GAMES, print_estimate
+
+    missing = len(run.seeds) - len(run.results)
+    # Of a single game, too, several deals are sampled: one says little about its length.
+    seeds = range(run.seeds.start, run.seeds.start + SAMPLE_GAMES)
+    line_ups = {tuple(run.match.specs): missing} if missing else {}
+    matches = map(run.match.with_seed, seeds)
+    print_estimate(line_ups, matches, run.llm, options, options.as_json)
 
 
 def _earlier_seed(out: Path, game: Game) -> int:

@@ -286,6 +286,12 @@ class Config(BaseModel):
         """Return the fields whose values come from here, e.g. "flag"."""
         return frozenset(name for name, place in self.origins.items() if place == origin)
 
+    def given(self) -> dict[str, tuple[JsonValue, str]]:
+        """Return the values that the user has set, each with its origin, by field."""
+        values: dict[str, JsonValue] = self.model_dump(mode="json")
+        origins = {name: origin for name, origin in self.origins.items() if origin != "default"}
+        return {name: (values[name], origin) for name, origin in origins.items() if name in values}
+
     def rank(self, name: str) -> int:
         """Return the position of the layer that decides a value: 0 for flags."""
         ranks = (rank for rank, layer in enumerate(self._layers) if name in layer.values)

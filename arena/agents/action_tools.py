@@ -7,8 +7,7 @@ from functools import lru_cache
 
 from pydantic import JsonValue
 
-from arena.agents.reply.phrasebook import field_names
-from arena.core.action import Action, Speech
+from arena.core.action import Action, Speech, field_names
 from arena.core.errors import InvalidAction
 from arena.core.game import Game
 from arena.core.text import shorten

@@ -15,9 +15,8 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from arena.agents.reply.phrasebook import field_names
 from arena.agents.reply.reading import Reading, ReplyFailure
-from arena.core.action import Action
+from arena.core.action import Action, field_names
 from arena.core.errors import BackendError, ContextOverflow, FailureCause
 from arena.core.game import Game
 from arena.core.observation import Observation, TextLevel

@@ -152,3 +152,8 @@ def normalise(text: str) -> str:
     """Return text as the action codec compares it: case, punctuation and spacing are ignored."""
     # Case-folded, so that letters such as "ß" compare equal in both cases.
     return " ".join(WORD.findall(text.casefold()))
+
+
+def field_names(action: Action) -> list[str]:
+    """Return the names of an action's fields; none if it is no dataclass."""
+    return list(getattr(action, "__dataclass_fields__", ()))

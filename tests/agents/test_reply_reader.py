@@ -18,10 +18,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_games import walk
 
-from arena.agents.reply.phrasebook import Phrasebook, field_names
+from arena.agents.reply.phrasebook import Phrasebook
 from arena.agents.reply.reader import read_reply
 from arena.agents.reply.reading import correction
-from arena.core.action import CHANCE, Action
+from arena.core.action import CHANCE, Action, field_names
 from arena.core.action_set import ActionTable
 from arena.core.errors import ActionError
 from arena.core.game import Game

@@ -13,10 +13,8 @@ from arena.agents.reply.phrasebook import Phrasebook
 from arena.core.action import Action, Speech, normalise
 from arena.core.text import read_value
 
-MAX_MARKS = 8
-"""Marks that are read, the last ones."""
-MAX_CONTENT = 600
-"""Characters of a marked answer that are read."""
+MAX_MARKS, MAX_CONTENT = 8, 600
+"""Marks that are read, the last ones, and characters of each."""
 
 _NOUN = (
     r"(?:action|answer|move|decision|choice|play|selection|response|verdict|pick|output|command"
@@ -42,7 +40,7 @@ _TAG = re.compile(
     r"|act|command|response|output|tool_call|function_call)\s*[>\]]",
     re.IGNORECASE,
 )
-_XML = re.compile(r"</?[\w:-]{1,40}>")
+XML_TAG = re.compile(r"</?[\w:-]{1,40}>")
 _BOX = re.compile(r"\\(?:boxed|fbox)\s*\{")
 _COMMAND = re.compile(r"\\[a-zA-Z]+\*?|[{}$~]|\\[,;! ]")
 """LaTeX commands and braces; the text within them stays."""
@@ -94,7 +92,9 @@ def _tags(text: str, book: Phrasebook) -> Iterator[Mark]:
         closing = re.compile(rf"[<\[]/\s*{re.escape(match['name'])}\s*[>\]]|\n\n", re.IGNORECASE)
         found = closing.search(text, start, limit)
         end, after = found.span() if found else (limit, limit)
-        yield Mark(match.start(), after, (_XML.sub(" ", text[start:end]),), is_closed=bool(found))
+        yield Mark(
+            match.start(), after, (XML_TAG.sub(" ", text[start:end]),), is_closed=bool(found)
+        )
 
 
 def _boxes(text: str, book: Phrasebook) -> Iterator[Mark]:
@@ -125,8 +125,6 @@ ACTION_KEYS = (
 )
 MAX_OBJECTS, MAX_LENGTH, MAX_DEPTH = 64, 8192, 8
 """JSON is looked for behind the last so many braces; what is longer or deeper is read as prose."""
-LONG = 6
-"""More words than that in a value are an explanation."""
 SPEECH_KEYS = ("text", "message", "content", "speech")
 """Keys of the text of speech."""
 DECODER = json.JSONDecoder(strict=False)  # Models break lines within strings.
@@ -135,7 +133,7 @@ DECODER = json.JSONDecoder(strict=False)  # Models break lines within strings.
 def _objects(text: str, book: Phrasebook) -> Iterator[Mark]:
     """Yield the JSON objects, and lists of words, that look like an answer."""
     at = 0
-    for start in _braces(text):
+    for start in [brace.start() for brace in re.finditer("{", text)][-MAX_OBJECTS:]:
         # This brace lies inside the object that was decoded last.
         if start < at:
             continue
@@ -152,17 +150,6 @@ def _objects(text: str, book: Phrasebook) -> Iterator[Mark]:
             at = start + length
             action, texts = answer
             yield Mark(start, at, texts, action)
-
-
-def _braces(text: str) -> list[int]:
-    """Return the positions of the last opening braces, in the order of the text."""
-    found: list[int] = []
-    # From the end: the answer is usually last, and the limit then drops the oldest braces.
-    at = text.rfind("{")
-    while at >= 0 and len(found) < MAX_OBJECTS:
-        found.append(at)
-        at = text.rfind("{", 0, at)
-    return found[::-1]
 
 
 def _answer(
@@ -184,8 +171,7 @@ def _answer(
         if action is not None:
             return action, (str(action),)
     # The head holds a whole action, or the other values complete it.
-    short = [v for v in (fields if heads else values).values() if len(v.split()) <= LONG]
-    return None, (*heads[:1], ", ".join([*heads, *short]))
+    return None, (*heads[:1], ", ".join([*heads, *fields.values()]))
 
 
 def _spoken(kind: type[Speech], values: dict[str, str]) -> str:

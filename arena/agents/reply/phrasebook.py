@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from arena.core.action import WORD, Action
+from arena.core.action import WORD, Action, field_names
 from arena.core.observation import ObservedGame
 
 BRIEF, BRIEF_LENGTH = 24, 400
@@ -123,10 +123,7 @@ class Parts:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Mention:
-    """Part of a text that names an action, or a head with some arguments (`actions` is empty).
-
-    There are several actions only if their texts have the same words.
-    """
+    """Part of a text that names actions of equal words, or a head with some arguments."""
 
     parts: Parts
     actions: tuple[Action, ...]
@@ -171,8 +168,8 @@ class Phrasebook:
     def _index_phrases(self, synonyms: Mapping[str, str], used: set[str]) -> None:
         every = (phrase for parts in self.parts.values() for phrase in (parts.head, *parts.args))
         atoms = {tuple(phrase.split()) for phrase in every if phrase}
-        pairs = {self._key(phrase): self._key(own) for phrase, own in synonyms.items()}
-        pairs = {phrase: own for phrase, own in pairs.items() if phrase and own}
+        plain = {self._key(phrase): self._key(own) for phrase, own in synonyms.items()}
+        pairs = {phrase: own for phrase, own in plain.items() if phrase and own}
         # The game's own phrases mean themselves: "Colonel Mustard" has "Mustard" in it.
         own_phrases = {own: own for own in (*atoms, *pairs.values())}
         whole = {tuple(words_in(text)) for text in self.by_text}
@@ -220,10 +217,6 @@ class Phrasebook:
             return text.casefold()
         return " ".join(word.text for word in self._words(text.casefold(), brief=True))
 
-    def is_idle(self, text: str) -> bool:
-        """Return whether a casefolded text has no words but those that do not count."""
-        return self.fillers.issuperset(words_in(text))
-
     def mentions(self, text: str) -> list[Mention]:
         """Return the actions, and heads with some arguments, that a casefolded text names."""
         words = [*self._atoms.find(self._words(text))]
@@ -257,12 +250,8 @@ class Phrasebook:
         wanted = set(parts.args)
         if actions is None:
             actions = self._with_arg.get(parts.args[0], ()) if parts.args else self.parts
-        return [
-            action
-            for action in actions
-            if parts.head in ("", self.parts[action].head)
-            and wanted.issubset(self.parts[action].args)
-        ]
+        fits = ((action, self.parts[action]) for action in actions)
+        return [a for a, own in fits if parts.head in ("", own.head) and wanted.issubset(own.args)]
 
     def meant(self, text: str) -> Sequence[Action]:
         """Return the actions that a text can mean which holds nothing but their parts.
@@ -307,11 +296,6 @@ def split(text: str) -> Parts:
     first, *others = (words_in(part) for part in text.split(","))
     args = [" ".join(words) for words in (first[1:], *others) if words]
     return Parts(first[0] if first else "", tuple(args))
-
-
-def field_names(action: Action) -> list[str]:
-    """Return the names of an action's fields; none if it is no dataclass."""
-    return list(getattr(action, "__dataclass_fields__", ()))
 
 
 @lru_cache(maxsize=32)

@@ -16,12 +16,10 @@ The contract:
    number or a name that does not belong to it ("raise to 3" where "raise" takes no amount) is not
    this action.
 
-What does not matter: case, punctuation, emphasis, little joining words ("with the", "in the",
-"I"), the order of names that commas part, and which of the game's synonyms is used
-(`GameText.synonyms`). Letters of other forms (full-width, NFKC) count if there is no action without
-them. In an answer, parts of an action are enough if they fit one legal action only: "Candlestick"
-where a card must be shown. Speech, such as `say TEXT`, is an answer like any other action, but is
-not taken from prose.
+Case, punctuation, emphasis, little joining words ("with the") and the order of names that commas
+part do not matter, and the game's synonyms count (`GameText.synonyms`). Letters of other forms
+(NFKC) count if there is no action without them. An answer may leave out what is obvious:
+"Candlestick" where a card must be shown. Speech, such as `say TEXT`, is not taken from prose.
 
 `<think>` blocks are not searched. One that is never closed goes on to the end, and one that was
 opened in the prompt begins with the reply. Of the rest only the last 16,384 characters are read, so
@@ -32,15 +30,9 @@ from __future__ import annotations
 
 import re
 
-from arena.agents.reply.marks import Mark, marked_answers
+from arena.agents.reply.marks import XML_TAG, Mark, marked_answers
 from arena.agents.reply.phrasebook import Mention, phrasebook
-from arena.agents.reply.reading import (
-    EXCERPT_LENGTH,
-    AnswerReader,
-    Reading,
-    failed,
-    shorten,
-)
+from arena.agents.reply.reading import EXCERPT_LENGTH, AnswerReader, Reading, failed, shorten
 from arena.core.action import Speech
 from arena.core.observation import Observation
 from arena.core.text import plain_letters
@@ -48,8 +40,6 @@ from arena.llm.backend import FinishReason
 
 MAX_REPLY, MAX_READ = 1 << 20, 1 << 14
 """Last characters of a reply in which think blocks are looked for, and of the text outside them."""
-MAX_MENTIONS = 400
-"""Actions in prose that are looked at, the last ones."""
 
 _THINK = r"(?:think|thinking|thought|reasoning)[>\]]"
 _THINK_END = re.compile(rf"[<\[]/{_THINK}", re.IGNORECASE)
@@ -59,8 +49,6 @@ _THINK_BLOCK = re.compile(
 _SPECIAL_TOKEN = re.compile(r"<\|[^|>\n]{1,40}\|>")
 """Control tokens of a chat template that a server did not remove, "<|begin_of_box|>"."""
 
-_MARKUP = re.compile(r"```\w*|</?\w+>")
-"""Marks around an answer that are no words."""
 _SENTENCE_END = re.compile(
     # Titles and abbreviations do not end a sentence.
     r"(?:(?<!\bmr)(?<!\bmrs)(?<!\bms)(?<!\bdr)(?<!\bprof)(?<!\brev)(?<!\bcol)(?<!\be\.g)(?<!\bi\.e)"
@@ -130,7 +118,8 @@ def _read(text: str, observation: Observation, cut: bool) -> Reading:
 
 def _is_apart(mark: Mark, text: str) -> bool:
     """Return whether a marked answer is complete and begins or ends a reply that was cut off."""
-    before, after = (_MARKUP.sub("", part) for part in (text[: mark.start], text[mark.end :]))
+    before = XML_TAG.sub("", text[: mark.start]).removesuffix("```json\n")
+    after = XML_TAG.sub("", text[mark.end :])
     begins = not re.search(r"\w", before + after.partition("\n")[0])
     return mark.is_closed and (begins or not re.search(r"\w", after))
 
@@ -180,9 +169,7 @@ def _read_end(text: str, reader: AnswerReader) -> Reading | None:
 def _read_prose(text: str, reader: AnswerReader) -> Reading:
     """Return the one action that a reply names, or the failure."""
     folded = text.casefold()
-    mentions = [
-        m for m in reader.book.mentions(folded)[-MAX_MENTIONS:] if m.actions or m.parts.args
-    ]
+    mentions = [m for m in reader.book.mentions(folded) if m.actions or m.parts.args]
     if len({mention.parts.sorted() for mention in mentions}) != 1:
         return failed("undecided" if mentions else "unparsable", text)
     last = mentions[-1]

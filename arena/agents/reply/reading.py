@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from arena.agents.reply.phrasebook import Mention, Parts, field_names, phrasebook
-from arena.core.action import Action
+from arena.agents.reply.phrasebook import Mention, Parts, phrasebook, words_in
+from arena.core.action import Action, field_names
 from arena.core.errors import InvalidAction
 from arena.core.observation import Observation
 
@@ -93,9 +93,8 @@ class AnswerReader:
         if len(plain) > 1 and plain[0] == plain[-1] and plain[0] in "\"'":
             plain = plain[1:-1]
         verb, space, words = plain.partition(" ")
-        plain = f"{verb}{space}{_without_emphasis(words.strip())}"
         try:
-            speech = self._table.parse_speech(plain)
+            speech = self._table.parse_speech(verb + space + _without_emphasis(words.strip()))
         except InvalidAction as error:
             return Reading(None, "invalid_speech", str(error))
         if speech is None:
@@ -112,9 +111,13 @@ class AnswerReader:
             return reading
         folded = text.casefold()
         mentions = self.book.mentions(folded)
-        first = mentions[0] if mentions else None
+        first, idle = mentions[0] if mentions else None, self.book.fillers
         # An answer begins with the action: words before it may reject it, or be another answer.
-        if first is None or not first.actions or not self.book.is_idle(folded[: first.start]):
+        if (
+            first is None
+            or not first.actions
+            or not idle.issuperset(words_in(folded[: first.start]))
+        ):
             return self.incomplete(mentions, text)
         if _ALTERNATIVE.match(folded, first.end):
             return failed("undecided", text)
@@ -124,8 +127,9 @@ class AnswerReader:
         """Read an action that a text names; a label behind it that is another's contradicts it."""
         label = _IN_BRACKETS.match(text, mention.end)
         other = self._labels.get(label[1]) if label else None
-        actions = mention.actions if other is None else {other}.intersection(mention.actions)
-        return self.choose(actions, text[mention.start : label.end() if label else mention.end])
+        if label and other and other not in mention.actions:
+            return failed("illegal", text[mention.start : label.end()])
+        return self.choose(mention.actions, text[mention.start : mention.end])
 
     def incomplete(self, mentions: Iterable[Mention], text: str) -> Reading:
         """Return the failure of an answer without a whole action."""
@@ -145,22 +149,20 @@ _FAULTS: dict[ReplyFailure | None, str] = {
     "ambiguous": "'{}' {}",
     "unparsable": "No action was found in your reply. End it with one action, written out.",
 }
-_CUT_THINKING = (
-    "Your thinking used up all {} tokens of the reply, so there was no answer. Think only briefly, "
-    "then answer with one action."
-)
 
 
 def correction(reading: Reading, observation: Observation, thinking_tokens: int = 0) -> str:
     """Return the correction for a reply without a legal action, with an example.
 
-    `thinking_tokens` is the limit at which a reply was cut off while the model still thought; 0 for
-    other replies.
+    `thinking_tokens` is the limit that cut off a reply while the model still thought, or 0.
     """
     missing = _missing(reading.excerpt, observation) if reading.failure == "ambiguous" else ""
     fault = _FAULTS[reading.failure].format(reading.excerpt, missing)
     if reading.failure == "truncated" and thinking_tokens:
-        fault = _CUT_THINKING.format(thinking_tokens)
+        fault = (
+            f"Your thinking used up all {thinking_tokens} tokens of the reply, so there was no "
+            "answer. Think only briefly, then answer with one action."
+        )
     # An example shows the notation; its choice, the first legal action, is arbitrary.
     example = f" For example: {observation.legal_actions[0]}" if observation.legal_actions else ""
     return fault + example

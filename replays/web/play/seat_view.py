@@ -7,9 +7,8 @@ from dataclasses import replace
 from typing import cast
 
 from arena import Event, Game, Observation, PlacedKnowledge
-from arena.agents.reply.phrasebook import field_names
 from arena.agents.typed_action import usual_action
-from arena.core.action import Action
+from arena.core.action import Action, field_names
 from arena.core.analysis import Knowledge
 from arena.core.observation import TextLevel
 from arena.core.view.tabletop import Scene

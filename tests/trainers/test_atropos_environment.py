@@ -108,7 +108,7 @@ def test_a_row_is_what_the_server_read_and_sampled() -> None:
     backend = Typist()
     played = asyncio.run(player(backend, keep_equal=True).play(0, 7, 10**6))
     (group,) = played.groups
-    assert group.size == 2 and played.games == 2
+    assert group.size == 2 and played.counts.games == 2
     for row, masks, logprobs in zip(
         group.tokens, group.masks, group.inference_logprobs or (), strict=True
     ):
@@ -169,7 +169,7 @@ def test_a_chat_that_was_rewritten_gives_further_groups_of_full_size() -> None:
 
 def test_what_is_dropped() -> None:
     equal = asyncio.run(player(Typist(), reward="format=1").play(0, 0, 10**6))
-    assert equal.groups == [] and equal.dropped[EQUAL] == 1 and equal.games == 2
+    assert equal.groups == [] and equal.dropped[EQUAL] == 1 and equal.counts.games == 2
     long = asyncio.run(player(Typist(), keep_equal=True).play(0, 0, 50))
     assert long.groups == [] and long.dropped["too long"] == 1
     with pytest.raises(UsageError, match="no earlier checkpoints"):

@@ -56,11 +56,12 @@ class EnvironmentCounts:
 
     def add(self, played: PlayedItem) -> None:
         """Add an item. Groups count once they are pushed."""
-        self.games += played.games
-        self.failed += played.failed
+        counts = played.counts
+        self.games += counts.games
+        self.failed += counts.failed
         self.dropped += played.dropped
-        self.rewards += sum(played.rewards)
-        self.results += len(played.rewards)
+        self.rewards += sum(each.reward for each in counts.results)
+        self.results += len(counts.results)
 
     def __str__(self) -> str:
         mean = self.rewards / self.results if self.results else 0.0

@@ -28,6 +28,7 @@ from trainers.atropos.wire import MASKED, NOT_SAMPLED, ScoredData
 from trainers.config.config import TrainConfig, settings_in
 from trainers.credit import complete_groups
 from trainers.hosts.host import check_used
+from trainers.loop.metrics import RolloutCounts
 from trainers.loop.setup import parse_config, rollout_setting
 from trainers.rollouts.rollouts import Rollouts, schedule_step
 from trainers.trajectory import (
@@ -120,13 +121,10 @@ class PlayedItem:
     """The groups of one item, and what was dropped."""
 
     groups: list[ScoredData]
+    counts: RolloutCounts
+    """Statistics of all games, also those of dropped groups."""
     dropped: Counter[str] = field(default_factory=Counter)
     """Groups by the reason."""
-    rewards: list[float] = field(default_factory=list)
-    """Rewards of all finished games, also those of dropped groups."""
-    games: int = 0
-    failed: int = 0
-    """Failed games. Each retry counts."""
 
 
 USED_SETTINGS = settings_in(MODELS) | {
@@ -189,13 +187,7 @@ class GroupPlayer:
         setups = schedule_step(self.config, self._game.num_players, self._mix, (), item)
         rollouts = Rollouts(self._setting, self._llm, self._rewards.score_seat)
         played = await rollouts.play(setups, size, item)
-        counts = played.counts
-        result = PlayedItem(
-            [],
-            rewards=[each.reward for each in counts.results],
-            games=counts.games,
-            failed=counts.failed,
-        )
+        result = PlayedItem([], played.counts)
         complete = complete_groups(played.groups, size)
         # A group is sent whole or not at all: a mean over the other games would be biased.
         result.dropped[FAILED] += len(played.groups) - len(complete)

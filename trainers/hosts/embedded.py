@@ -7,12 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from arena.core.errors import ArenaError
 from arena.llm.backend import Backend
 from arena.plugins.catalog import require
 from backends.embedded import find_checkpoint
 from trainers.config.config import LORA_ALPHA, MADE_BASES, OWNED_SERVERS, UpdateOptions
-from trainers.hosts.host import HostRequest
+from trainers.hosts.host import HostRequest, require_open
 from trainers.hosts.selection import Footprint, base_checkpoint, check_device, check_fits, footprint
 from trainers.runs.records import RunFiles
 from trainers.trajectory import TokenSequence, TrajectoryGroup
@@ -38,16 +37,12 @@ class EmbeddedHost:
     @property
     def trainer(self) -> EmbeddedTrainer:
         """Return the holder of the weights. Raises ArenaError before `open`."""
-        if self._trainer is None:
-            raise ArenaError("the training host is not open")
-        return self._trainer
+        return require_open(self._trainer)
 
     @property
     def bridge(self) -> Bridge:
         """Return the way of the weights to what answers. Raises ArenaError before `open`."""
-        if self._bridge is None:
-            raise ArenaError("the training host is not open")
-        return self._bridge
+        return require_open(self._bridge)
 
     def preflight(self) -> None:
         require("the embedded host", PACKAGES, "train")

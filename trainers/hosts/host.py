@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from arena.core.errors import UsageError
+from arena.core.errors import ArenaError, UsageError
 from arena.core.spec import redacted
 from arena.llm.config import as_key
 from trainers.config.config import TrainConfig
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from arena.llm.backend import Backend
     from arena.llm.settings import Settings
     from trainers.trajectory import TrajectoryGroup
+
+
+Part = TypeVar("Part")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +93,13 @@ class HostFactory(Protocol):
     """Entry of the catalog's kind `host`. Making a host starts nothing."""
 
     def __call__(self, request: HostRequest) -> TrainingHost: ...
+
+
+def require_open(part: Part | None) -> Part:
+    """Return a part that a host has after `open`. Raises ArenaError before."""
+    if part is None:
+        raise ArenaError("the training host is not open")
+    return part
 
 
 EMBEDDED_ONLY = "leave it out, or take --trainer-host embedded"

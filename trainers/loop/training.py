@@ -189,21 +189,19 @@ async def update_weights(
     host: TrainingHost, groups: Sequence[TrajectoryGroup], kl_reference: int
 ) -> dict[str, float]:
     """Update the weights and return the host's metrics; retry after a transient failure."""
+    retrying = AsyncRetrying(
+        stop=stop_after_attempt(UPDATE_ATTEMPTS),
+        wait=wait_exponential(multiplier=FIRST_WAIT, max=30),
+        retry=retry_if_exception(_is_transient),
+        reraise=True,
+    )
     try:
-        async for attempt in AsyncRetrying(
-            stop=stop_after_attempt(UPDATE_ATTEMPTS),
-            wait=wait_exponential(multiplier=FIRST_WAIT, max=30),
-            retry=retry_if_exception(_is_transient),
-            reraise=True,
-        ):
-            with attempt:
-                return dict(await host.train(groups, kl_reference))
+        return await retrying(host.train, groups, kl_reference)
     except (ConnectionError, TimeoutError) as error:
         reason = str(error) or type(error).__name__
         raise ArenaError(
             f"the update failed {UPDATE_ATTEMPTS} times, the last time with: {reason}"
         ) from None
-    raise AssertionError("tenacity raises the error of the last attempt")
 
 
 def _is_transient(error: BaseException) -> bool:

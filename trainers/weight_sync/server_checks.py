@@ -11,6 +11,7 @@ import httpx
 
 from arena.core.errors import BackendError, StopPlaying, UsageError
 from backends.embedded import DEFAULT_CHECKPOINT, find_checkpoint
+from backends.openai_http import check_url
 from backends.server import shared_adapters
 from trainers.config.config import FULL_WEIGHTS, TrainConfig
 from trainers.hosts.host import HostRequest
@@ -93,18 +94,12 @@ def server_urls(servers: str) -> list[str]:
 
 def base_url(server: str) -> str:
     """Return the URL with /v1 at its end. Raises UsageError if it is not one, or holds a key."""
-    # A key in the URL, as its user or its query, would end up in logs.
-    if "@" in server or "?" in server or "#" in server:
-        raise UsageError(
-            "--server: the URL must not hold a key: set ARENA_API_KEY, or put it in .env"
-        )
+    if "#" in server:
+        raise UsageError("--server: leave out # and what follows: --base-model names the model")
     try:
-        url = httpx.URL(server)
-    except httpx.InvalidURL as error:
-        raise UsageError(f"--server {server}: this is not a URL: {error}") from None
-    if url.scheme not in PORTS or not url.host:
-        raise UsageError(f"--server {server}: write http://HOST:PORT")
-    base = server.rstrip("/")
+        base = check_url(server)
+    except UsageError as error:
+        raise UsageError(f"--server: {error}") from None
     return base if base.endswith("/v1") else f"{base}/v1"
 
 

@@ -14,7 +14,7 @@ from arena.core.errors import ArenaError, BackendError
 from arena.plugins.catalog import require
 from backends.openai_http import HTTPBackend
 from backends.provider_errors import safe_excerpt
-from trainers.hosts.host import EMBEDDED_ONLY, HostRequest
+from trainers.hosts.host import EMBEDDED_ONLY, HostRequest, require_open
 from trainers.hosts.policy import HostedPolicy, ServedWeights, inference_server
 from trainers.loop.metrics import finite_metrics
 from trainers.trajectory import TrajectoryGroup
@@ -41,13 +41,6 @@ UNSUPPORTED = {
 """Settings that no trainer of ART has, and the remedy."""
 
 Outcome = TypeVar("Outcome")
-
-
-def require_open(part: Outcome | None) -> Outcome:
-    """Return a part that a host has after `open`. Raises ArenaError before."""
-    if part is None:
-        raise ArenaError("the training host is not open")
-    return part
 
 
 class ArtHost(ABC):

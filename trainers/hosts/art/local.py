@@ -24,9 +24,9 @@ from backends.embedded.layers import adapt, read_state_dict
 from backends.embedded.tokenizer import ChatTokenizer
 from backends.provider_errors import safe_excerpt
 from trainers.config.config import DEFAULT_LORA_RANK, LORA_ALPHA, MADE_BASES
-from trainers.hosts.art.art_host import UNSUPPORTED, ArtHost, require_open
+from trainers.hosts.art.art_host import UNSUPPORTED, ArtHost
 from trainers.hosts.art.classes import art_folder, import_model_config, trainable_model
-from trainers.hosts.host import EMBEDDED_ONLY, HostRequest, check_supported
+from trainers.hosts.host import EMBEDDED_ONLY, HostRequest, check_supported, require_open
 from trainers.hosts.policy import ServedWeights
 from trainers.hosts.selection import (
     cuda_problem,

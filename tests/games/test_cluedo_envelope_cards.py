@@ -9,14 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from known_deal import ENVELOPE, HANDS
 from pydantic import JsonValue
+from test_cluedo_knowledge import random_game
 
 from arena.core.action import CHANCE
-from arena.core.event import Event
 from games.cluedo.game import Cluedo
 from games.cluedo.inference.constraints import Constraints, SearchTooLong, envelope_cards, propagate
 from games.cluedo.inference.counting import DealCount
 from games.cluedo.inference.knowledge import CluedoKnowledge
-from games.cluedo.rules.events import Accuse, Accused, DealCards
+from games.cluedo.rules.events import Accused, DealCards
 from games.cluedo.rules.state import CluedoState
 
 
@@ -37,22 +37,6 @@ def any_games(draw: st.DrawFn) -> Cluedo:
     return Cluedo(rooms=rooms, **common)
 
 
-def witnessed(game: Cluedo, rng: random.Random, moves: int, player: int) -> list[Event]:
-    """Return the events of a game of random actions, with few accusations, for one seat."""
-    state = game.initial_state()
-    while state.to_act and moves > 0:
-        actor = state.to_act[0]
-        if actor == CHANCE:
-            state.apply(CHANCE, state.sample_chance(rng))
-            continue
-        legal = state.legal_actions(actor)
-        calm = [action for action in legal if not isinstance(action, Accuse)]
-        accuses = not calm or (rng.random() < 0.05 and bool(legal.of(Accuse)))
-        state.apply(actor, rng.choice(legal.of(Accuse) if accuses else calm))
-        moves -= 1
-    return state.log.witnessed[player]
-
-
 def counted(game: Cluedo, constraints: Constraints) -> set[str]:
     """Return the cards with a positive number of deals that have them in the envelope."""
     column = DealCount(constraints).marginals()[:, -1]
@@ -65,7 +49,7 @@ def test_kept_knowledge_equals_a_count_from_scratch_after_every_event(
     game: Cluedo, rng: random.Random, moves: int, seat: int
 ) -> None:
     player = seat % game.num_players
-    events = witnessed(game, rng, moves, player)
+    events = random_game(game, rng, moves, accuse=0.05).log.witnessed[player]
     kept = CluedoKnowledge(game, player, "logic")
     before: Constraints | None = None
     expected = set[str]()
@@ -85,7 +69,7 @@ def test_a_search_that_takes_too_long_becomes_a_count(monkeypatch: pytest.Monkey
     counts = 0
     for seed in range(6):
         game = Cluedo(players=4, suspects=4, weapons=4, rooms=6)
-        events = witnessed(game, random.Random(seed), 40, player=1)
+        events = random_game(game, random.Random(seed), 40, accuse=0.05).log.witnessed[1]
         knowledge = CluedoKnowledge.after(game, 1, events, "logic")
         expected = counted(game, knowledge.constraints)
         propagate(knowledge.constraints)

@@ -30,11 +30,9 @@ from games.cluedo.rules.events import (
     CardShown,
     DealCards,
     Dealt,
-    EndTurn,
     EnvelopeSeen,
     HandDealt,
     Refuted,
-    Show,
     Suggest,
     Suggested,
     Unable,
@@ -105,14 +103,14 @@ def random_game(game: Cluedo, rng: random.Random, moves: int, accuse: float = 0.
         if not state.to_act:
             break
         player = state.to_act[0]
-        legal = list(state.legal_actions(player))
-        asks = [action for action in legal if isinstance(action, Suggest)]
-        accuses = [action for action in legal if isinstance(action, Accuse)]
-        shows = [action for action in legal if isinstance(action, Show)]
-        ends = [action for action in legal if isinstance(action, EndTurn)]
-        kind: Sequence[Action] = asks or shows or ends
-        if accuses and rng.random() < accuse:
-            kind = accuses
+        if player == CHANCE:
+            state.apply(CHANCE, state.sample_chance(rng))
+            continue
+        legal = state.legal_actions(player)
+        calm = [action for action in legal if not isinstance(action, Accuse)]
+        kind: Sequence[Action] = legal.of(Suggest) or calm
+        if legal.of(Accuse) and (not calm or rng.random() < accuse):
+            kind = legal.of(Accuse)
         state.apply(player, rng.choice(kind))
     return state
 

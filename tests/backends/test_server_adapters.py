@@ -200,7 +200,7 @@ def test_the_oldest_adapters_make_room(folder: Path, root: Path) -> None:
 
 def test_a_client_that_leaves_stops_its_answer(shared: ServedSampler) -> None:
     stats = shared.sampler.stats
-    long = {"messages": CHAT, "n": 32, "max_tokens": 200, "min_tokens": 200}
+    long = {"messages": CHAT, "n": 12, "max_tokens": 200, "min_tokens": 200}
 
     def left_in_the_middle() -> bool:
         with shared.client.stream(

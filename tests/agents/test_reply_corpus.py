@@ -76,13 +76,3 @@ def test_replies_mean_what_their_authors_marked(name: str) -> None:
     assert not [name for name, verdict in verdicts.items() if verdict == "wrong and irrevocable"]
     assert not [name for name, verdict in verdicts.items() if verdict == "wrong"]
     assert counts["right"] >= 0.94 * len(rows)
-
-
-def test_the_corpus_offers_enough_chances_to_err() -> None:
-    rows = replies("corpus")
-    mentioned = [
-        row for row in rows if "accus" in row["reply"] and "accuse" not in (row["means"] or "")
-    ]
-    assert len(rows) >= 200
-    assert len(mentioned) >= 80
-    assert sum(row["means"] is None for row in rows) >= 50

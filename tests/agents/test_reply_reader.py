@@ -9,15 +9,16 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import product
+from itertools import islice, product
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_games import walk
 
+from arena.agents.chat import write_answer
 from arena.agents.reply.phrasebook import Phrasebook
 from arena.agents.reply.reader import read_reply
 from arena.agents.reply.reading import correction
@@ -26,7 +27,8 @@ from arena.core.action_set import ActionTable
 from arena.core.errors import ActionError
 from arena.core.game import Game
 from arena.core.observation import Observation
-from arena.plugins.loader import make_game
+from arena.llm.backend import FinishReason
+from arena.plugins.loader import catalog, make_game
 from games.cluedo.rules.cards import SUSPECTS, WEAPONS
 from games.goofspiel.game import Goofspiel
 from games.tictactoe.game import TicTacToe
@@ -62,6 +64,8 @@ def decision(head: str, **options: Any) -> Observation:
     every = observations("cluedo", json.dumps(options))
     return next(o for o in every if any(str(a).startswith(head) for a in o.legal_actions))
 
+
+REASONS: tuple[FinishReason, ...] = get_args(FinishReason)
 
 OTHER_NAMES = dict(
     pair
@@ -360,21 +364,7 @@ LOOSE = [
     *("<think>", "</think>", "<think", "[THINK]", "```json\n", "```", "{", "}", "[", '"', ",", ":"),
     *('{"action":', '{"action": "', '"suspect": "', '"}', "{}", '{"a": 1}', "null", "\\", "\\u12"),
     *("not ", "don't ", "I ", "the ", "with ", "end my turn", "done", "pass", "knife", "Mr. Green"),
-    *(
-        "\n",
-        "\r\n",
-        "\t",
-        "\x00",
-        "\x1b[31m",
-        "\u200b",
-        "\u202e",
-        "İ",
-        "ß",
-        "ﬁ",
-        "ｓｈｏｗ",
-        "😀",
-        "\ud800",
-    ),
+    *("\n\r\n\t\x00", "\x1b[31m", "\u200b", "\u202e", "İ", "ß", "ﬁ", "ｓｈｏｗ", "😀", "\ud800"),
     *(
         "i can't help",
         "sorry",
@@ -382,7 +372,6 @@ LOOSE = [
         "_",
         "#",
         "0",
-        "1",
         "13",
         "-1",
         "9" * 50,
@@ -393,82 +382,37 @@ LOOSE = [
 ]
 
 
-def fragments(observation: Observation, rng: random.Random) -> str:
-    """Pieces of actions, legal or not, of JSON and of rubbish."""
-    pieces = []
-    for _ in range(rng.randrange(12)):
-        action = rng.choice(observation.game.actions.actions)
-        text = str(action)
-        cut = rng.randrange(len(text))
-        near = rng.choice(observation.legal_actions)
-        pieces.append(
-            rng.choice(
-                [
-                    *(text, text[:cut], text[cut:], str(near), str(near).upper(), head_of(near)),
-                    *(json.dumps({"action": text}), json.dumps(fields(near)), rng.choice(LOOSE)),
-                    *(rng.choice(LOOSE), rng.choice(LOOSE), "".join(rng.sample(text, cut))),
-                    "".join(chr(rng.randrange(0x110000)) for _ in range(rng.randrange(5))),
-                ]
-            )
-        )
-    return rng.choice(["", " ", "\n", ", "]).join(pieces)
-
-
-def check(reply: str, observation: Observation, **how: Any) -> bool:
-    """Whether an action was found; it must be legal, and a failure must be told."""
-    reading = read_reply(reply, observation, **how)
+@settings(max_examples=500)
+@given(data=st.data(), glue=st.sampled_from(("", " ", "\n", ", ")), how=st.sampled_from(REASONS))
+def test_any_text_at_all(data: st.DataObject, glue: str, how: FinishReason) -> None:
+    observation = data.draw(st.sampled_from(decisions()))
+    actions = st.sampled_from(observation.game.actions.actions)
+    legal = st.sampled_from(observation.legal_actions.actions)
+    texts = (actions | legal).map(str)
+    cut = st.tuples(texts, st.integers(0, 30)).map(lambda pair: pair[0][pair[1] :])
+    objects = texts.map(lambda text: json.dumps({"action": text})) | legal.map(
+        lambda action: json.dumps(fields(action))
+    )
+    piece = texts | texts | cut | objects | st.sampled_from(LOOSE) | st.text(max_size=20)
+    reading = read_reply(glue.join(data.draw(st.lists(piece, max_size=12))), observation, how)
     assert len(reading.excerpt) <= 120
+    assert (reading.action is None) != (reading.failure is None)
     if reading.action is None:
-        assert reading.failure is not None
         assert correction(reading, observation)
-        return False
-    assert reading.failure is None
-    assert reading.action in observation.legal_actions
-    return True
-
-
-def test_thousands_of_fuzzed_replies() -> None:
-    rng = random.Random(20)
-    every = decisions()
-    found = 0
-    for number in range(2_000):
-        observation = every[number % len(every)]
-        reason = rng.choice(["stop", "stop", "length", "tool_calls", "unknown"])
-        found += check(fragments(observation, rng), observation, finish_reason=reason)
-    assert 200 < found < 1_800  # Both ends are reached, so both checks are.
-
-
-@settings(max_examples=150)
-@given(
-    pieces=st.lists(
-        st.text(max_size=20) | st.sampled_from(LOOSE) | st.integers(0, 10**6), max_size=20
-    ),
-    where=st.integers(0, 100),
-)
-def test_any_text_at_all(pieces: list[str | int], where: int) -> None:
-    every = decisions()
-    observation = every[where % len(every)]
-    actions = observation.game.actions
-    texts = [p if isinstance(p, str) else str(actions[p % len(actions)]) for p in pieces]
-    check(" ".join(texts), observation)
+    else:
+        assert reading.action in observation.legal_actions
 
 
 # Speed
 
 
-@dataclass(frozen=True)
-class Timing:
-    median: float
-    """Seconds."""
-
-
-def timed(replies: list[str], observation: Observation) -> Timing:
+def median_seconds(replies: list[str], observation: Observation) -> float:
     seconds = []
     for reply in replies:
         begun = time.process_time()
         read_reply(reply, observation)
         seconds.append(time.process_time() - begun)
-    return Timing(sorted(seconds)[len(seconds) // 2])
+    return sorted(seconds)[len(seconds) // 2]
 
 
 @pytest.mark.timed
@@ -480,8 +424,8 @@ def test_usual_replies_take_less_than_a_few_milliseconds() -> None:
     )
     endings = ("suggest Plum, Rope, Hall", "Green", "no idea", '{"action": "end turn"}')
     replies = [thought * times + f"\n{end}" for times in range(9) for end in endings]
-    timed(replies[:4], observation)
-    assert timed(replies * 5, observation).median < 0.003
+    median_seconds(replies[:4], observation)
+    assert median_seconds(replies * 5, observation) < 0.003
 
 
 @pytest.mark.timed
@@ -491,7 +435,7 @@ def test_usual_replies_take_less_than_a_few_milliseconds() -> None:
 def test_a_reply_of_ten_megabytes_does_not_hold_up_the_event_loop(unit: str) -> None:
     observation = decision("suggest", players=3)
     reply = unit * (10_000_000 // len(unit))
-    assert any(timed([reply], observation).median < 0.5 for _ in range(3))
+    assert any(median_seconds([reply], observation) < 0.5 for _ in range(3))
     ending = reply + "</think>\nAction: suggest Plum, Rope, Hall"
     assert str(read_reply(ending, observation).action) == "suggest Professor Plum, Rope, Hall"
 
@@ -512,13 +456,15 @@ def test_a_reply_of_ten_megabytes_does_not_hold_up_the_event_loop(unit: str) -> 
         "a\u0301\u0323\u0301\u0323",
         "\u0301\u0323",
         "\n" * 15_999 + "x",
+        "<notes>",
+        "``` \n \n",
     ],
 )
 def test_a_megabyte_takes_bounded_time(unit: str) -> None:
     observation = decision("suggest", players=3)
     reply = unit * (1_000_000 // len(unit))
     # The best of three: other processes on the same cores slow one of them down.
-    assert any(timed([reply], observation).median < 2 for _ in range(3))
+    assert any(median_seconds([reply], observation) < 2 for _ in range(3))
 
 
 # Moves that no model chose
@@ -622,6 +568,26 @@ def test_the_contract(data: st.DataObject) -> None:
     number = data.draw(st.sampled_from(("-3", "to 40", "2.5", "1,000", "½", "3/4")))
     for form in ("{}", "Action: {}", '{{"action": "{}"}}', "I will {}."):
         assert read_reply(form.format(f"{texts[0]} {number}"), observation).action is None
+
+
+@pytest.mark.parametrize("name", catalog().names("game"))
+def test_the_answers_of_every_game_are_read(name: str) -> None:
+    game, rng = make_game(name), random.Random(1)
+    forms: list[Callable[[Action], str]] = [
+        *(str, "Action: {}. That is best.".format, lambda action: f"Hm.\n**{action}**"),
+        *(
+            lambda action: write_answer(action, "json"),
+            lambda action: write_answer(action, "tools"),
+        ),
+    ]
+    for state in islice(walk(game, 1), 0, 12, 3):
+        seen = state.observe(state.to_act[0])
+        legal = seen.legal_actions
+        for form, action in product(forms, rng.sample(legal, min(6, len(legal)))):
+            assert read_reply(form(action), seen).action == action, form(action)
+        for action in rng.sample(game.actions.actions, min(6, len(game.actions))):
+            reply = f"{legal[0]} looks good.\nAction: {action}"
+            assert read_reply(reply, seen).action == (action if action in legal else None), reply
 
 
 @pytest.mark.parametrize(

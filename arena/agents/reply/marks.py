@@ -44,7 +44,7 @@ XML_TAG = re.compile(r"</?[\w:-]{1,40}>")
 _BOX = re.compile(r"\\(?:boxed|fbox)\s*\{")
 _COMMAND = re.compile(r"\\[a-zA-Z]+\*?|[{}$~]|\\[,;! ]")
 """LaTeX commands and braces; the text within them stays."""
-_FENCE = re.compile(r"(?:```|~~~)[^\n`]{0,20}\n\s*([^\n`]{1,600}?)\s*\n\s*(?:```|~~~)")
+_FENCE = re.compile(r"(?:```|~~~)[^\n`]{0,20}\n([^\n`]{1,600})\n[ \t]*(?:```|~~~)")
 """A fenced block of one line."""
 _STRONG = re.compile(r"[^\w\n*`]*(\*{1,3}|__|`{1,3})([^*`\n]+)\1[^\w\n]*")
 """A line that is emphasised as a whole; ornaments may stand around it."""

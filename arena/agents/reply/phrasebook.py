@@ -282,7 +282,9 @@ class Phrasebook:
         return next((a for head in heads if (a := self._by_fields.get((head, values)))), None)
 
     def _plain_values(self, given: Mapping[str, str]) -> frozenset[tuple[str, str]]:
-        return frozenset((f, self._plain(value)) for f, value in given.items() if f in self.fields)
+        # A field without a value may be left out, or null.
+        values = ((field, self._plain(text)) for field, text in given.items())
+        return frozenset((f, text) for f, text in values if f in self.fields and text != "none")
 
 
 def is_number(word: str) -> bool:

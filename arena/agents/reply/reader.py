@@ -43,12 +43,9 @@ MAX_REPLY, MAX_READ = 1 << 20, 1 << 14
 
 _THINK = r"(?:think|thinking|thought|reasoning)[>\]]"
 _THINK_END = re.compile(rf"[<\[]/{_THINK}", re.IGNORECASE)
-_THINK_BLOCK = re.compile(
-    rf"<notes>.*?</notes>|[<\[]{_THINK}.*?(?:[<\[]/{_THINK}|\Z)", re.IGNORECASE | re.DOTALL
-)
-_SPECIAL_TOKEN = re.compile(r"<\|[^|>\n]{1,40}\|>")
-"""Control tokens of a chat template that a server did not remove, "<|begin_of_box|>"."""
-
+_THINK_BLOCK = re.compile(rf"[<\[]{_THINK}.*?(?:[<\[]/{_THINK}|\Z)", re.IGNORECASE | re.DOTALL)
+_ASIDE = re.compile(r"<notes>.*?</notes>|<\|[^|>\n]{1,40}\|>", re.IGNORECASE | re.DOTALL)
+"""Notes of the model, and control tokens of a chat template that a server did not remove."""
 _SENTENCE_END = re.compile(
     # Titles and abbreviations do not end a sentence.
     r"(?:(?<!\bmr)(?<!\bmrs)(?<!\bms)(?<!\bdr)(?<!\bprof)(?<!\brev)(?<!\bcol)(?<!\be\.g)(?<!\bi\.e)"
@@ -78,7 +75,7 @@ def visible(text: str) -> str:
     """Return the end of the text outside think blocks."""
     outside = _THINK_BLOCK.sub("\n", text[-MAX_REPLY:])
     # The end of a block without a beginning: the prompt opened it, so all text so far was thought.
-    return _SPECIAL_TOKEN.sub("\n", _THINK_END.split(outside)[-1][-MAX_READ:])
+    return _ASIDE.sub("\n", _THINK_END.split(outside)[-1][-MAX_READ:])
 
 
 def read_reply(

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import TypeVar
 
@@ -56,14 +56,10 @@ class CluedoBot(ABC):
 
     async def act(self, observation: Observation) -> Decision:
         """Process the new events and choose an action."""
-        self.read_events(observation)
-        return Decision(self.choose(observation.legal_actions))
-
-    def read_events(self, observation: Observation) -> None:
-        """Process the events since the last call."""
         for event in observation.events_since(self._read):
             self.observe_event(event)
         self._read = observation.num_events
+        return Decision(self.choose(observation.legal_actions))
 
     def observe_event(self, event: Event) -> None:
         """Process an event."""
@@ -162,15 +158,6 @@ class EliminationBot(CluedoBot):
 
     def suggest(self, suggestions: Sequence[Suggest]) -> Action:
         """Suggest a candidate of each category, or an own card if the category is solved."""
-        num_targets = self._count_targets()
-        shuffled = self._shuffled(suggestions)
-        # Nearly always one asks about a candidate of each category; the first such one is the
-        # maximum, and comes soon.
-        perfect = (suggestion for suggestion in shuffled if num_targets(suggestion) == 3)
-        return next(perfect, None) or max(shuffled, key=num_targets)
-
-    def _count_targets(self) -> Callable[[Suggest], int]:
-        """Return a function that counts the cards of a suggestion to ask about."""
         suspects, weapons, rooms = map(self._targets, self.game.deck.categories)
 
         def num_targets(suggestion: Suggest) -> int:
@@ -180,7 +167,11 @@ class EliminationBot(CluedoBot):
                 + (suggestion.room in rooms)
             )
 
-        return num_targets
+        shuffled = self._shuffled(suggestions)
+        # Nearly always one asks about a candidate of each category; the first such one is the
+        # maximum, and comes soon.
+        perfect = (suggestion for suggestion in shuffled if num_targets(suggestion) == 3)
+        return next(perfect, None) or max(shuffled, key=num_targets)
 
     def room_value(self, room: str) -> float:
         """Return 1 for a room to ask about, else 0."""

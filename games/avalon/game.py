@@ -77,7 +77,7 @@ class Avalon(HiddenRolesGame):
     Text = "games.avalon.text:AvalonText"
     Analysis = "games.avalon.assessor:AvalonAnalysis"
     Arrays = "games.avalon.knowledge:AvalonArrays"
-    View = "games.avalon.view:AvalonView"
+    View = "games.avalon.text:AvalonView"
     Talk = "games.hidden_roles.talk:RoleTalk"
 
     @cached_property

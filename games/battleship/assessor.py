@@ -23,9 +23,16 @@ from arena import (
 from arena.core.analysis import DecisionKind, Fact, SeatAssessor
 from arena.core.text import per_cent
 from games.battleship.board import Fleet, Ship, has_room, union
-from games.battleship.events import FleetRevealed, PlaceFleet, PlaceShip, Shoot, ShotFired
-from games.battleship.game import Battleship, BattleshipState
 from games.battleship.posterior import FleetKnowledge, ShotRecord, is_countable
+from games.battleship.rules import (
+    Battleship,
+    BattleshipState,
+    FleetRevealed,
+    PlaceFleet,
+    PlaceShip,
+    Shoot,
+    ShotFired,
+)
 
 if TYPE_CHECKING:
     from pydantic import JsonValue

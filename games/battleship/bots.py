@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 from arena import Action, Observation, Seat
 from arena.agents.agent import EvenBot
 from games.battleship.board import union
-from games.battleship.events import PlaceShip, Shoot
-from games.battleship.game import Battleship
 from games.battleship.posterior import FleetKnowledge, ShotRecord, density, is_countable
+from games.battleship.rules import Battleship, PlaceShip, Shoot
 from games.battleship.text import BattleshipNotes
 
 

@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 
 from arena import Event, Placement
 from games.battleship.board import Board, Fleet, Ship, board_of, union
-from games.battleship.events import FleetRevealed, ShotCalled, ShotFired
-from games.battleship.game import Battleship
+from games.battleship.rules import Battleship, FleetRevealed, ShotCalled, ShotFired
 
 # Shots of one player
 

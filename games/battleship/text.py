@@ -23,9 +23,15 @@ from arena import (
     TileRow,
 )
 from games.battleship.board import LONGEST_SHIP, Fleet, union
-from games.battleship.events import FleetRevealed, PlaceShip, ShipsPlaced, ShotCalled, ShotFired
-from games.battleship.game import Battleship
 from games.battleship.posterior import FleetKnowledge, ShotRecord, empty_squares, is_countable
+from games.battleship.rules import (
+    Battleship,
+    FleetRevealed,
+    PlaceShip,
+    ShipsPlaced,
+    ShotCalled,
+    ShotFired,
+)
 
 # Notes of one player
 

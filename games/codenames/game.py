@@ -22,7 +22,6 @@ from arena import (
     Action,
     ActionSet,
     Game,
-    InvalidAction,
     Observation,
     State,
 )
@@ -30,7 +29,6 @@ from arena.core.game import SeatOptions
 from games.codenames.moves import (
     ASSASSIN,
     NEUTRAL,
-    OWNERS,
     PASS,
     STOP,
     TEAMS,
@@ -216,18 +214,9 @@ class CodenamesState(State):
         counts = Counter(owners)
         return next((n for n in teams if counts == Counter(self.game.counts_of(n))), None)
 
-    def parse(self, text: str) -> Action:
-        """Return the action whose `str()` is `text`; results of chance are included."""
-        if self.to_act != (CHANCE,):
-            return super().parse(text)
-        # There are far too many deals to list, so the words of the text are checked instead.
+    def _read_chance(self, text: str) -> Action:
         kind, *names = text.split(" ")
-        if kind == "words" and not self.words and set(names) <= set(WORDS):
-            return DealWords(tuple(names))
-        if kind == "key" and self.words and set(names) <= set(OWNERS):
-            return DealKey(tuple(names))
-        expected = "'key' and the owner of each word" if self.words else "'words' and the words"
-        raise InvalidAction(f"'{text}' is not a possible deal here; expected {expected}")
+        return DealWords(tuple(names)) if kind == "words" else DealKey(tuple(names))
 
     # Play
 

@@ -22,7 +22,6 @@ from arena import (
     ActionSet,
     Event,
     Game,
-    InvalidAction,
     Observation,
     ReturnScale,
     Say,
@@ -255,15 +254,8 @@ class HiddenRolesState(State, ABC):
             self.game.role_list
         )
 
-    def parse(self, text: str) -> Action:
-        """Parse `str(action)` for the actions that are possible here, the deal included."""
-        if self.to_act != (CHANCE,):
-            return super().parse(text)
-        deal = DealRoles(tuple(text.removeprefix("deal ").split(", ")))
-        # Only the exact text of a deal counts, as in a replay.
-        if str(deal) != text or not self._is_possible(deal):
-            raise InvalidAction(f"'{text}' does not deal each role of the game to one seat")
-        return deal
+    def _read_chance(self, text: str) -> Action:
+        return DealRoles(tuple(text.removeprefix("deal ").split(", ")))
 
     def _begin(self, phase: str, players: tuple[int, ...]) -> None:
         self.phase, self.to_act, self.sealed = phase, players, {}

@@ -30,6 +30,7 @@ from arena import (
     Say,
     Spoken,
     TextLevel,
+    Tile,
     normalise,
 )
 from arena.core.action_set import MOST_STATEMENTS
@@ -263,6 +264,32 @@ class RoleArrays(GameArrays):
         for seat, statements in notes.stated.items():
             for statement in statements:
                 arrays["stated"][seat, self.game.actions.statements.index(statement)] = 1
+
+
+class RoleView:
+    """Table of a game of hidden roles; a game subclasses it to draw its own events.
+
+    It reads what is public in the notes only: their role and posterior are those of one player.
+    """
+
+    def __init__(self, game: HiddenRolesGame, seat: int | None, notes: RoleNotes) -> None:
+        self.game, self._seat, self._notes = game, seat, notes
+        self._roles: dict[int, Tile] = {}
+        """Roles that the viewer knows, by seat."""
+        self._hints: dict[int, Tile] = {}
+        """Parts of a role that the viewer knows, such as the side, by seat."""
+
+    def update(self, event: Event) -> None:
+        """Add one event that the viewer witnessed."""
+        self._notes.update(event)
+        match event:
+            case RoleDealt(player, role):
+                self._roles[player] = self._role_tile(role)
+            case RolesRevealed(roles):
+                self._roles = dict(enumerate(map(self._role_tile, roles)))
+
+    def _role_tile(self, role: str) -> Tile:
+        return Tile(role, "bad" if self.game.team_of(role) else "good")
 
 
 def percentages(

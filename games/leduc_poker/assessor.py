@@ -19,8 +19,6 @@ from arena import (
 )
 from arena.core.action import CHANCE
 from arena.core.analysis import DecisionKind, Fact, SeatAssessor
-from games.leduc_poker.betting import LETTERS, DealHoleCards, LeducShowdown, card_chances
-from games.leduc_poker.game import LeducPoker
 from games.leduc_poker.knowledge import (
     LeducKnowledge,
     equilibrium,
@@ -28,6 +26,7 @@ from games.leduc_poker.knowledge import (
     own_key,
     showdown_chances,
 )
+from games.leduc_poker.rules import LETTERS, DealHoleCards, LeducPoker, LeducShowdown, card_chances
 
 FACTS: dict[str, Fact] = {
     "share": Fact("%", "expected share of the pot, against a random hand", of_position=True),

@@ -22,18 +22,17 @@ from arena import (
     Tracks,
 )
 from arena.core.text import per_cent, pluralize
-from games.leduc_poker.betting import (
+from games.leduc_poker.knowledge import LeducNotes, hand_probabilities, showdown_chances
+from games.leduc_poker.rules import (
     COPIES,
     RAISES,
     BoardCardDealt,
     HoleCardDealt,
     LeducMoved,
+    LeducPoker,
     winners,
 )
-from games.leduc_poker.betting import LeducShowdown as Shown
-from games.leduc_poker.game import LeducPoker
-from games.leduc_poker.knowledge import hand_probabilities, showdown_chances
-from games.leduc_poker.notes import LeducNotes
+from games.leduc_poker.rules import LeducShowdown as Shown
 
 NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 

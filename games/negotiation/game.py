@@ -112,7 +112,7 @@ class Negotiation(Game):
     Text = "games.negotiation.text:NegotiationText"
     Analysis = "games.negotiation.assessor:NegotiationAnalysis"
     Arrays = "games.negotiation.notes:NegotiationArrays"
-    View = "games.negotiation.view:NegotiationView"
+    View = "games.negotiation.text:NegotiationView"
     Talk = "games.negotiation.notes:NegotiationTalk"
     default_bots = ("boulware", "conceder")
     level_bots = ("random", "conceder", "boulware")

@@ -77,7 +77,7 @@ class Werewolf(HiddenRolesGame):
     Text = "games.werewolf.text:WerewolfText"
     Analysis = "games.werewolf.assessor:WerewolfAnalysis"
     Arrays = "games.werewolf.knowledge:WerewolfArrays"
-    View = "games.werewolf.view:WerewolfView"
+    View = "games.werewolf.text:WerewolfView"
     Talk = "games.hidden_roles.talk:RoleTalk"
 
     @cached_property

@@ -1,13 +1,25 @@
-"""Texts of Werewolf: rules, narration, and the situation of a player at three levels."""
+"""Texts of Werewolf (rules, narration, situation of a player) and its table."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
-from arena import Event, Observation, PlayGuide, Spoken, TextLevel
+from arena import (
+    Event,
+    Observation,
+    Player,
+    Players,
+    PlayGuide,
+    Spoken,
+    Tabletop,
+    TextLevel,
+    Tile,
+    Track,
+    Tracks,
+)
 from games.hidden_roles.game import RoleDealt
-from games.hidden_roles.knowledge import HiddenRolesText, percentages
+from games.hidden_roles.knowledge import HiddenRolesText, RoleView, percentages
 from games.werewolf.game import Werewolf
 from games.werewolf.knowledge import WerewolfNotes
 from games.werewolf.moves import (
@@ -286,3 +298,50 @@ class WerewolfText(HiddenRolesText):
                 else {"save": "protect", "heal": "protect"}
             ),
         }
+
+
+# Table
+
+
+class WerewolfView(RoleView):
+    """The table, made from the events that its viewer has witnessed. Players can be clicked."""
+
+    game: Werewolf
+    _notes: WerewolfNotes
+
+    def __init__(self, game: Werewolf, seat: int | None) -> None:
+        super().__init__(game, seat, WerewolfNotes(game, 0))
+
+    def update(self, event: Event) -> None:
+        """Add one event that the viewer witnessed."""
+        super().update(event)
+        match event:
+            case PackSeen(_, seats):
+                self._hints.update(dict.fromkeys(seats, self._role_tile(WOLF)))
+            case SeerSaw(_, seat, is_wolf):
+                self._hints[seat] = self._role_tile(WOLF) if is_wolf else Tile("no wolf", "good")
+
+    def tabletop(self) -> Tabletop:
+        """Return the current table."""
+        notes, seats = self._notes, range(self.game.num_players)
+        living = Track("living", len(seats) - len(notes.dead), len(seats))
+        time = Track("day" if notes.is_day else "night", notes.night)
+        tracks = Tracks((time, living) if notes.night else ())
+        return Tabletop((tracks, Players(tuple(map(self._player, seats)), ("role", "", "vote"))))
+
+    def _player(self, seat: int) -> Player:
+        notes, names = self._notes, self.game.seat_names
+        public = notes.roles.get(seat)
+        role = self._roles.get(seat) or (
+            self._role_tile(public) if public else self._hints.get(seat)
+        )
+        is_dead = seat in notes.dead
+        status = Tile("dead", "muted", notes.dead[seat]) if is_dead else Tile("alive")
+        vote = Tile("")
+        if seat in notes.latest_votes:
+            chosen = notes.latest_votes[seat]
+            vote = Tile(names[chosen], "accent", "the latest vote", seat=chosen)
+        spoken = [event.text for event in notes.statements if event.player == seat]
+        tiles = (role or Tile("?", "hidden", "role unknown"), status, vote)
+        picks = () if self._seat is None else (f"Player {seat}",)
+        return Player(names[seat], seat, tiles, spoken[-1] if spoken else "", picks, is_dead)

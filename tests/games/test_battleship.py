@@ -15,7 +15,14 @@ from arena.core.action import Action
 from arena.core.errors import IllegalAction, InvalidAction, UsageError
 from arena.testing import check_game
 from games.battleship.board import Ship, board_of, has_room, is_fleet, random_fleet, union
-from games.battleship.events import (
+from games.battleship.posterior import (
+    FleetKnowledge,
+    density,
+    empty_squares,
+)
+from games.battleship.rules import (
+    Battleship,
+    BattleshipState,
     FleetRevealed,
     PlaceFleet,
     PlaceShip,
@@ -23,12 +30,6 @@ from games.battleship.events import (
     Shoot,
     ShotCalled,
     ShotFired,
-)
-from games.battleship.game import Battleship, BattleshipState
-from games.battleship.posterior import (
-    FleetKnowledge,
-    density,
-    empty_squares,
 )
 from games.battleship.text import BattleshipNotes
 

@@ -13,7 +13,7 @@ import pytest
     [
         "games.avalon.game",
         "games.battleship.board",
-        "games.battleship.game",
+        "games.battleship.rules",
         "games.cluedo.analysis.assessor",
         "games.cluedo.game",
         "games.cluedo.inference.counting",
@@ -23,7 +23,7 @@ import pytest
         "games.hanabi.game",
         "games.kuhn_poker.game",
         "games.negotiation.game",
-        "games.leduc_poker.game",
+        "games.leduc_poker.rules",
         "games.leduc_poker.knowledge",
         "games.liars_dice.game",
         "games.liars_dice.knowledge",

@@ -24,18 +24,10 @@ from arena.core.view.tabletop import diagram
 from arena.evaluation.exact.exploitability import Policy, expected_returns, exploitability
 from arena.testing import check_game
 from games.leduc_poker.assessor import LeducAssessor
-from games.leduc_poker.betting import (
-    CARDS,
-    MOVES,
-    DealBoardCard,
-    DealHoleCards,
-    LeducShowdown,
-    strength,
-)
-from games.leduc_poker.game import LeducPoker, LeducState
 from games.leduc_poker.knowledge import (
     Equilibrium,
     LeducKnowledge,
+    LeducNotes,
     Strategy,
     equilibrium,
     move_values,
@@ -43,7 +35,16 @@ from games.leduc_poker.knowledge import (
     read_strategy,
     showdown_chances,
 )
-from games.leduc_poker.notes import LeducNotes
+from games.leduc_poker.rules import (
+    CARDS,
+    MOVES,
+    DealBoardCard,
+    DealHoleCards,
+    LeducPoker,
+    LeducShowdown,
+    LeducState,
+    strength,
+)
 
 GAME = LeducPoker()
 FOLD, CALL, RAISE = MOVES.values()

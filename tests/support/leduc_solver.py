@@ -13,9 +13,8 @@ from equilibria import cfr_plus
 
 from arena.evaluation.exact.game_tree import GameTree
 from arena.plugins.loader import make_game
-from games.leduc_poker.betting import CARDS, MOVES, LeducBetting
-from games.leduc_poker.knowledge import BUNDLED, LeducKey, Strategy, own_key
-from games.leduc_poker.notes import LeducNotes
+from games.leduc_poker.knowledge import BUNDLED, LeducKey, LeducNotes, Strategy, own_key
+from games.leduc_poker.rules import CARDS, MOVES, LeducBetting
 
 ITERATIONS = 3000
 """Iterations of the bundled strategy."""

@@ -77,7 +77,7 @@ def test_key_keeps_the_proportions(rows: int, columns: int, expected: tuple[int,
 
 def test_impossible_deals_are_refused() -> None:
     state = small().initial_state()
-    with pytest.raises(InvalidAction, match="possible deal"):
+    with pytest.raises(InvalidAction, match="possible result of chance"):
         state.parse("words nonsense")
     with pytest.raises(IllegalAction):
         state.apply(CHANCE, DealWords(TABLE[:11] + TABLE[:1]))

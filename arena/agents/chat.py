@@ -54,7 +54,7 @@ class ChatOptions:
     max_attempts: int = 3
     fallback: Fallback = "random"
     beliefs: bool = False
-    """At each decision, also ask for beliefs about hidden facts."""
+    """Ask for beliefs about hidden facts too, at each decision."""
     logprobs: bool = False
     """Keep token ids and log-probabilities in the replay."""
     sampling: Sampling = Sampling()

@@ -63,7 +63,7 @@ class ProgramAgent:
         self._seconds = own if seat.decision_seconds is None else min(own, seat.decision_seconds)
         self._program: Program | None = None
         self._stopped = ""
-        """Why the program was stopped before the end of the game."""
+        """Reason for the stop of the program before the end of the game."""
         self._read = 0
         self._asked = 0
 

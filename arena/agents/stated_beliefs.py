@@ -25,7 +25,7 @@ Complete = Callable[[Request], Awaitable[Completion]]
 
 
 class StatedBeliefs:
-    """What the model of one seat states in one game; `record` is that of the present decision."""
+    """Statements of one seat in one game; `record` holds those of the present decision."""
 
     def __init__(self, game: Game, player: int) -> None:
         self._game = game

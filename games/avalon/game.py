@@ -185,7 +185,7 @@ class AvalonState(HiddenRolesState):
         super().__init__(game)
         self.leader = 0
         self.results: tuple[bool, ...] = ()
-        """For each finished mission whether it succeeded."""
+        """Results of the finished missions: True for success."""
         self.rejected = 0
         """Rejected proposals of the current mission."""
         self.team: tuple[int, ...] = ()

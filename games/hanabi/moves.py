@@ -18,7 +18,7 @@ from arena.core.event import PrivateEvent
 from arena.core.game import SeatOptions
 
 COLOURS = ("red", "yellow", "green", "white", "blue")
-"""In the order of the Hanabi Learning Environment; a game of n colours uses the first n."""
+"""Order of the Hanabi Learning Environment; a game of n colours uses the first n."""
 MULTICOLOUR = "multicolour"
 """The suit of the option `rainbow`; it is the last one."""
 Kinds = int

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 
 CARDS = ("Jack", "Queen", "King")
-"""From the lowest to the highest."""
+"""Cards from the lowest to the highest."""
 
 
 @dataclass(frozen=True, slots=True)

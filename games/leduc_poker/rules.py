@@ -26,7 +26,7 @@ from arena.core.event import PrivateEvent
 from arena.core.game import SeatOptions
 
 RANKS = ("Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten", "Jack", "Queen", "King")
-"""From the lowest to the highest; a game of n ranks uses the last n."""
+"""Ranks from the lowest to the highest; a game of n ranks uses the last n."""
 CARDS = RANKS[-3:]
 """The cards of the usual game; the deck has two of each."""
 COPIES = 2
@@ -242,7 +242,7 @@ class LeducShowdown(Event):
     """Public: the cards of the players left at the end, if there are several."""
 
     cards: tuple[str, ...]
-    """By seat; empty for a player who has folded."""
+    """Cards by seat; empty for a player who has folded."""
 
 
 @cache

@@ -66,7 +66,7 @@ class ProposeDivision(Action):
     kept: Triple
     """Items for the player who offers."""
     given: Triple | None = None
-    """With three players: items for the next player in turn; the last one gets the rest."""
+    """Items for the next player in turn, with three players; the last one gets the rest."""
 
     def __str__(self) -> str:
         text = f"keep {numbers(self.kept)}"

@@ -282,6 +282,9 @@ class NegotiationText(GameText):
 SEAT_TONES: tuple[Tone, ...] = ("seat0", "seat1", "seat2")
 
 
+# Table
+
+
 class NegotiationView:
     """The table; the viewer makes an offer by the number of items of each type that it keeps."""
 

@@ -84,7 +84,7 @@ class WerewolfOptions(RoleOptions):
 
 
 NO_SEAT = -1
-"""In a list of votes: no vote, of a player who abstains or is dead."""
+"""Entry of a list of votes for a player who abstains or is dead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +181,7 @@ class WitchPoisoned(Event):
 
     seat: int
     role: str
-    """As in `NightEnded`."""
+    """Revealed role, as in `NightEnded`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,10 +223,10 @@ class DayVoted(Event):
     """Public: all votes of a day, and the player who is eliminated, if one is."""
 
     votes: tuple[int, ...]
-    """Per seat, the seat that it voted for or `NO_SEAT`."""
+    """Seat that each seat voted for, or `NO_SEAT`."""
     eliminated: int | None
     role: str
-    """As in `NightEnded`."""
+    """Revealed role, as in `NightEnded`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,4 +236,4 @@ class HunterShot(Event):
     hunter: int
     seat: int | None
     role: str
-    """As in `NightEnded`."""
+    """Revealed role, as in `NightEnded`."""

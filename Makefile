@@ -14,14 +14,9 @@ PYTEST := hypothesis pytest pytest-timeout
 ART := build/venv-art
 ART_TESTS := $(ART)/bin/python -m pytest $(TIMEOUT) tests/trainers/test_art_*.py
 
-# Commands with a model in the process.
-TORCH_FILES := tests/cli/test_cli_measuring.py tests/docs/test_tutorials.py
 HOSTED_FILES := $(addprefix tests/backends/test_,litellm_backend.py provider_turns.py thinking_models.py)
-WITH_TORCH := tests/backends tests/trainers
-WITHOUT_TORCH := $(addprefix --ignore=,$(TORCH_FILES)) $(HOSTED_FILES) \
-  $(filter-out $(addsuffix /,$(WITH_TORCH)) tests/__pycache__/,$(wildcard tests/*/))
 UNTIMED := 'not timed and not ray and not adapters and not browser'
-PARALLEL := --numprocesses=2 --dist=loadfile --no-loadscope-reorder
+PARALLEL := --dist=loadfile --numprocesses
 
 .PHONY: help demo test test-browser test-art test-models test-vllm test-atropos test-adapters test-openenv test-verifiers test-mcp test-ray venv docs bench release-check clean
 
@@ -45,25 +40,22 @@ demo: $(VENV)/.core
 	@echo "Play against it: $(BIN)/arena play cluedo --text-level deductions --players 4 --web --seat 1=embedded:$(TRAINED)"
 
 test: $(VENV)/.test $(ART)/.ready
-	@# What needs torch is tested in a process of its own, which imports it once, and what needs ART in
-	@# another one; both run beside the rest. Tests often wait, so there are more processes than cores,
-	@# and each computes in one thread: threads that wait for a core spin. Tests of speed come last.
+	@# The linters, and the tests of ART in an environment of its own, run beside the rest. Tests often
+	@# wait, so there are more processes than cores, and each computes in one thread: threads that wait
+	@# for a core spin. Tests of speed come last, alone.
 	OMP_NUM_THREADS=1 $(ART_TESTS) > $(VENV)/art.log 2>&1 & art=$$!; \
-	  OMP_NUM_THREADS=1 $(BIN)/pytest $(TIMEOUT) -m $(UNTIMED) \
-	    --ignore-glob='*/test_art_*.py' $(addprefix --ignore=,$(HOSTED_FILES)) $(WITH_TORCH) $(TORCH_FILES) \
-	    > $(VENV)/torch.log 2>&1 & torch=$$!; \
-	  if $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports; \
-	  then OMP_NUM_THREADS=1 $(BIN)/pytest $(TIMEOUT) $(PARALLEL) -m $(UNTIMED) $(WITHOUT_TORCH); failed=$$?; \
-	  else kill $$art $$torch; exit 1; fi; \
-	  wait $$art; failed=$$((failed + $$?)); wait $$torch; failed=$$((failed + $$?)); \
-	  grep -hv 'it/s' $(VENV)/art.log $(VENV)/torch.log; \
+	  { $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports; } \
+	    > $(VENV)/lint.log 2>&1 & lint=$$!; \
+	  OMP_NUM_THREADS=1 $(BIN)/pytest $(TIMEOUT) $(PARALLEL)=4 -m $(UNTIMED) --ignore-glob='*/test_art_*.py'; \
+	  failed=$$?; wait $$art; failed=$$((failed + $$?)); wait $$lint; failed=$$((failed + $$?)); \
+	  grep -hv 'it/s' $(VENV)/art.log $(VENV)/lint.log; \
 	  $(BIN)/pytest $(TIMEOUT) -m 'timed and not browser' $$(grep -rl --include='test_*.py' 'mark\.timed' tests); \
 	  exit $$((failed + $$?))
 
 # pytest alone skips these tests where there is no browser.
 test-browser: $(VENV)/.test
 	@cd tests/support && $(abspath $(BIN))/python -c 'import browsing; exit(browsing.missing())'
-	OMP_NUM_THREADS=1 $(BIN)/pytest $(TIMEOUT) $(PARALLEL) -m 'browser and not adapters and not timed' tests/replays
+	OMP_NUM_THREADS=1 $(BIN)/pytest $(TIMEOUT) $(PARALLEL)=2 -m 'browser and not adapters and not timed' tests/replays
 	$(BIN)/pytest $(TIMEOUT) -m 'browser and timed' tests/replays
 
 test-art: $(ART)/.ready

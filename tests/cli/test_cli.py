@@ -210,11 +210,11 @@ def test_a_person_plays_on_a_pipe_and_sees_only_its_own(tmp_path: Path) -> None:
     done = arena(
         "play cluedo --players 3 --seed 2 --seat 0=human --max-turns 1",
         cwd=tmp_path,
-        typed="help\nshow me\nsuggest nobody\nsuggest mrs white, rope, hall\nend\n",
+        typed="help\nshow me\nsuggest rope\nsuggest mrs white, rope, hall\nend\n",
     )
     assert done.returncode == 0, done.stderr
     assert "'show me' is not allowed now" in done.stdout
-    assert "Name the suspect, the weapon and the room too." in done.stdout
+    assert "Name the suspect and the room too." in done.stdout
     assert "One suspect, one weapon and one room" in done.stdout
     assert "You are Player 0." in done.stdout and "Player 0 holds" in done.stdout
     assert "Player 1 holds" not in done.stdout and "Player 2 holds" not in done.stdout

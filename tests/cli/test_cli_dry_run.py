@@ -29,7 +29,7 @@ def answer(body: Any) -> str:
     """A legal answer in Goofspiel, where all games are equally long, and in Cluedo."""
     question = body["messages"][-1]["content"]
     _, bids, actions = question.rpartition("Your actions: ")
-    action = actions.split(" | ")[0].strip() if bids else legal_answer(body)
+    action = actions.split(" | ")[0].strip() if bids else legal_answer(body).rpartition(". ")[2]
     return f"{REASONS}\nAction: {action}"
 
 

@@ -28,7 +28,7 @@ def legal_answer(body: Any) -> str:
     question = body["messages"][-1]["content"]
     _, shows, cards = question.rpartition("Show one of your cards: ")
     if shows:
-        return f"I show what I must. show {cards.split(' | ')[0].rstrip('.')}"
+        return f"I show what I must. {cards.split(' | ')[0].rstrip('.')}"
     return "suggest Mrs White, Rope, Hall" if "suggest SUSPECT" in question else "end turn"
 
 

@@ -80,7 +80,8 @@ def finished_run(run: subprocess.Popen[str], folder: Path) -> Finished:
     """Wait for the end of a run. No number of a game is twice."""
     output, error = run.communicate(timeout=PATIENCE)
     assert run.returncode == 0, error
-    folder, report = folder / "run", json.loads(output)
+    # Ray prints the deaths of workers before it.
+    folder, report = folder / "run", json.loads(output.splitlines()[-1])
     assert report.pop("results") == "run"
     with Results.read(folder) as results:
         games = list(results.games())

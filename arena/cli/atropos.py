@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import JsonValue, SecretStr
 
-from arena.cli.options import GameOptions
+from arena.cli.options import GameSetupOptions
 from arena.core.errors import UsageError
 from arena.llm.config import Config, setting
 from arena.llm.settings import Settings
@@ -117,7 +117,7 @@ class EnvironmentFlags(Config):
         )
 
 
-class TrajectoryServeOptions(GameOptions, EnvironmentFlags, OpenAIOptions, TrainConfig):
+class TrajectoryServeOptions(GameSetupOptions, EnvironmentFlags, OpenAIOptions, TrainConfig):
     """Options of `arena atropos serve`: the players, the reward and the sampling."""
 
     short_help = (

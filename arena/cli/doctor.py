@@ -27,7 +27,7 @@ KEYS = {
     "gemini:MODEL": ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
     "cohere:MODEL": ("COHERE_API_KEY", "CO_API_KEY"),
 }
-"""By SPEC, the variables of which one holds the provider's key."""
+"""Variables of which one holds the provider's key, by SPEC."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ NAME_WIDTH = 18
 GOOD, BAD, ABSENT = "✓", "✗", "·"
 """Marks of a row. What is merely not installed or not set is no fault."""
 NOTES = {"art": "ART 0.5.18, as later versions have other trajectories and need Python 3.12"}
-"""What to know of an extra."""
+"""Remarks on extras."""
 STYLES = {GOOD: "green", BAD: "red", ABSENT: "dim"}
 
 

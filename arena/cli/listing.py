@@ -270,7 +270,7 @@ MODEL_FIELDS = (
     *("family", "parameters", "context", "file_bytes", "sampling_bytes", "training_bytes"),
     "lora_training_bytes",
 )
-"""What is known of a model that can be used."""
+"""Facts about a model that can be used."""
 
 
 def _model_table(models: Sequence[Mapping[str, Any]]) -> Grid:

@@ -117,12 +117,12 @@ async def _serve(
     """Serve until a signal. Raises UsageError for a public address without a key."""
     from arena.envs.openenv.server import make_app
     from arena.http.access import Guard
-    from arena.http.server import Listener, run_server
+    from arena.http.server import ListeningSocket, run_server
 
     sessions, seconds = server.max_sessions, server.session_timeout
     served = make_app(hosted, score, max_sessions=sessions, session_timeout=seconds)
     async with llm or nullcontext():
-        with Listener(server.host, server.port) as listener:
+        with ListeningSocket(server.host, server.port) as listener:
             players = hosted.game.num_players
             greeting = (
                 f"Serving {hosted.game.name} on {listener.url} "

@@ -52,7 +52,7 @@ class SeedOptions(Config):
         return draw_seed() if self.seed is None else self.seed
 
 
-class GameOptions(Config):
+class GameSetupOptions(Config):
     """The game, with its options."""
 
     game: str = argument(complete="game")
@@ -83,7 +83,7 @@ class GameOptions(Config):
         return make_game(self.game, **self.game_options())
 
 
-class TextOptions(GameOptions):
+class TextOptions(GameSetupOptions):
     """The game, the level of help in the players' texts, and its longest duration."""
 
     text_level: TextLevel = setting("notes")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from filelock import Timeout
 from pydantic import JsonValue, ValidationError
 
-from arena.cli.options import GameOptions, OutputOptions
+from arena.cli.options import GameSetupOptions, OutputOptions
 from arena.cli.terminal import progress_bar
 from arena.cli.train import let_threads_sleep
 from arena.core.errors import ArenaError, UsageError
@@ -65,7 +65,7 @@ class TeachOptions(Config):
         return self.model_dump(include=set(TeachOptions.model_fields), exclude_none=True)
 
 
-class PretrainOptions(GameOptions, TeachOptions, OutputOptions):
+class PretrainOptions(GameSetupOptions, TeachOptions, OutputOptions):
     """Options of `arena pretrain`."""
 
     short_help = "base_model lora_rank out games epochs bot text_level resume seed as_json"
@@ -88,7 +88,7 @@ class PretrainOptions(GameOptions, TeachOptions, OutputOptions):
     text_level: TextLevel | None = setting(None)
     """Help in the text. Default: all of them, or notes with --base-model."""
     seed: int = setting(0, ge=0, le=10**6)
-    """Of the games and of the weights."""
+    """Seed of the games and of the weights."""
     notebook: bool = setting(False, flag="--notebook")
     """Also learn to write what follows from the events before each action, at text level events."""
     device: str = setting("auto")

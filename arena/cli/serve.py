@@ -13,7 +13,7 @@ from backends.embedded import find_checkpoint
 from backends.server import DEFAULT_PORT, ServeOptions, shared_adapters
 
 if TYPE_CHECKING:
-    from arena.http.server import Listener
+    from arena.http.server import ListeningSocket
     from backends.embedded.sampler import Sampler
 
 REQUIRED_PACKAGES = ("jinja2", "safetensors", "tokenizers", "torch", "starlette", "uvicorn")
@@ -27,7 +27,7 @@ def serve(options: ServeOptions) -> int:
     """
     # Everything that can be refused is checked before the model is loaded.
     require("arena serve", REQUIRED_PACKAGES, "embedded,web")
-    from arena.http.server import Listener
+    from arena.http.server import ListeningSocket
 
     if options.lora_root is None:
         options = options.model_copy(update={"lora_root": shared_adapters()})
@@ -41,7 +41,7 @@ def serve(options: ServeOptions) -> int:
         )
     folder = find_checkpoint(options.model)
     # Bound before the model is loaded: a port in use is reported at once.
-    with Listener(options.host, options.port) as listener:
+    with ListeningSocket(options.host, options.port) as listener:
         asyncio.run(_serve(options, _load_sampler(options, folder), listener))
     return 0
 
@@ -66,7 +66,7 @@ def _load_sampler(options: ServeOptions, folder: Path) -> Sampler:
 async def _serve(
     options: ServeOptions,
     sampler: Sampler,
-    listener: Listener,
+    listener: ListeningSocket,
 ) -> None:
     from arena.http.server import run_server
     from backends.server.app import make_app
@@ -87,7 +87,7 @@ async def _serve(
         await sampler.close()
 
 
-def _greeting(sampler: Sampler, listener: Listener) -> str:
+def _greeting(sampler: Sampler, listener: ListeningSocket) -> str:
     """Return a line with the URL and the command that uses the server."""
     from arena.http.server import KEY_VARIABLE
 

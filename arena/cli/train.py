@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from arena.cli.options import GameOptions, OutputOptions
+from arena.cli.options import GameSetupOptions, OutputOptions
 from arena.cli.terminal import echo, progress_bar
 from arena.core.errors import ArenaError, StopPlaying, UsageError
 from arena.core.text import pluralize, printable
@@ -49,7 +49,7 @@ class ResumeOptions(OutputOptions):
     it exists."""
 
 
-class TrainOptions(ResumeOptions, GameOptions, TrainConfig):
+class TrainOptions(ResumeOptions, GameSetupOptions, TrainConfig):
     """Options of `arena train`."""
 
     short_help = (
@@ -81,7 +81,7 @@ class TrainOptions(ResumeOptions, GameOptions, TrainConfig):
         for layer in above:
             own = {n: layer.values[n] for n in ("players", "option") if n in layer.values}
             of_game = replace(layer, values={"game": ANY_GAME, **own})
-            options = GameOptions.of_layers([of_game]).game_options()
+            options = GameSetupOptions.of_layers([of_game]).game_options()
             yield SettingsLayer(layer.origin, {"options": options})
         table, file = config_table("train"), str(config_path())
         from_file = table.pop("preset", None)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from arena.cli.options import GameOptions, named_seats
+from arena.cli.options import GameSetupOptions, named_seats
 from arena.llm.config import argument, setting
 
 
-class VerifiersPackageOptions(GameOptions):
+class VerifiersPackageOptions(GameSetupOptions):
     """Options of `arena verifiers package`."""
 
     folder: Path = argument()

@@ -42,7 +42,7 @@ BODY_GRACE_SECONDS = 2.0
 MAX_CONNECTIONS = 4096
 
 
-class Listener:
+class ListeningSocket:
     """A bound socket that does not listen yet, and the key that its clients must send.
 
     The address is known before the server is made, whose start `run_server` is.
@@ -79,7 +79,7 @@ class Listener:
             raise self.error(error) from None
         self.port = self.socket.getsockname()[1]
 
-    def __enter__(self) -> Listener:
+    def __enter__(self) -> ListeningSocket:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -220,7 +220,7 @@ class DrainingServer(uvicorn.Server):
     draining and end with the exit code of that signal.
     """
 
-    def __init__(self, config: uvicorn.Config, listener: Listener, greeting: str) -> None:
+    def __init__(self, config: uvicorn.Config, listener: ListeningSocket, greeting: str) -> None:
         super().__init__(config)
         self._listener = listener
         self._greeting = greeting
@@ -246,7 +246,7 @@ class DrainingServer(uvicorn.Server):
 
 async def run_server(
     app: ASGIApp,
-    listener: Listener,
+    listener: ListeningSocket,
     greeting: str,
     *,
     drain_seconds: float = 1.0,

@@ -22,9 +22,9 @@ from typing import Any, NoReturn, Protocol, TypeVar
 
 from arena.core.errors import BackendError, StopPlaying
 from arena.core.text import duration_in_words, pluralize
+from arena.llm.attempts import backoff
 from arena.llm.backend import Backend, Completion, Request, traits_of
 from arena.llm.response_cache import ResponseCache, key_of
-from arena.llm.retry import backoff
 from arena.llm.settings import Limits
 
 T = TypeVar("T")

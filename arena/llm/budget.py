@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arena.core.errors import BudgetSpent, UsageError
-from arena.llm.attempt import billed
+from arena.llm.attempts import billed
 from arena.llm.backend import Call, Completion, Layer, Price
 from arena.llm.limits import CircuitBreaker
 from arena.llm.tokens import estimate_prompt, longest_replies

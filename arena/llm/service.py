@@ -2,7 +2,7 @@
 
 A call passes these layers, each with one job and the same method, `complete(call)`:
 
-    Tallied > Cached > AfterOlderGames > Retried > InSlot > WithinBudget > Attempt > backend
+    Tallied > Cached > AfterOlderGames > Retried > InSlot > WithinBudget > Sent > backend
 
 A call that waits for its next attempt holds no slot and no part of the budget.
 """
@@ -18,7 +18,7 @@ from types import TracebackType
 
 from arena.core.errors import BackendError, StopPlaying, UsageError
 from arena.core.spec import Spec, redacted, without_scaffold
-from arena.llm.attempt import Attempt
+from arena.llm.attempts import Retried, Sent
 from arena.llm.backend import (
     Backend,
     BackendTraits,
@@ -42,7 +42,6 @@ from arena.llm.budget import AfterOlderGames, Budget, CallCosts, WithinBudget, u
 from arena.llm.ledger import FallbackGuard, Ledger, Tallied, Tally
 from arena.llm.limits import InSlot, SharedLimits, provider_name
 from arena.llm.response_cache import Cached, ResponseCache
-from arena.llm.retry import Retried
 from arena.llm.settings import BackendFactory, RunLimits, Settings
 from arena.plugins.loader import catalog
 
@@ -248,9 +247,7 @@ class LLMService:
     def _layers(self, spec: str, route: Route) -> Layer:
         """Return the layers of a SPEC's calls, from the last one to the first."""
         name, shared, tally, budget = route.name, route.shared, route.tally, route.budget
-        layer: Layer = Attempt(
-            route.backend, name, route.traits, tally, shared.breaker, self._notify
-        )
+        layer: Layer = Sent(route.backend, name, route.traits, tally, shared.breaker, self._notify)
         if budget is not None:
             costs = CallCosts(name, route.traits.price)
             layer = WithinBudget(layer, budget, costs, shared.breaker)

@@ -65,12 +65,12 @@ class LibraryGame(Game):
     array_size: int = 0
     """Number of values that the library shows as an array; 0 for none."""
     texts_add_up = False
-    """Whether a text shows only what is current, so that earlier ones must be read too."""
+    """True if a text shows only what is current, so that earlier ones must be read too."""
     hides = True
-    """Whether some information is hidden."""
+    """True if some information is hidden."""
     players: int
     always_apart: ClassVar[bool] = False
-    """Whether the default options have a process of their own, too."""
+    """True if the default options have a process of their own, too."""
     facts: ClassVar[tuple[str, ...]] = (
         *("actions", "array_size", "hides", "openings", "players", "texts_add_up"),
     )

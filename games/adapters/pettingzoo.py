@@ -105,7 +105,7 @@ class PettingZooState(SeededState):
         super().__init__(game)
         self.totals: tuple[float, ...] = (0.0,) * game.num_players
         self._legal = game.no_actions
-        """Of the seat that acts."""
+        """Legal actions of the seat that acts."""
 
     def begin(self, seed: int) -> None:
         self.env = self.game.new_env()
@@ -239,7 +239,7 @@ class BoardText:
     """How one environment is written as text."""
 
     hides: bool
-    """Whether the players see different things."""
+    """True if the players see different things."""
     show: Callable[[Any, int], str]
     """Environment and seat → the seat's view."""
     moves: Callable[[Any, int], Sequence[str]] | None = None
@@ -340,4 +340,4 @@ BOARDS = {
         False, _tictactoe, lambda _, n: [f"mark {c % 3 + 1} {c // 3 + 1}" for c in range(n)]
     ),
 }
-"""By name without the version."""
+"""Boards by name without the version."""

@@ -58,7 +58,7 @@ class PositionReport:
     events: Sequence[Event]
     """New ones."""
     legal: Mapping[int, tuple[Sequence[int], Sequence[SpeechOffer]]]
-    """By player: numbers in the game's table of actions, and offers of speech."""
+    """Numbers in the game's table of actions, and offers of speech, by player."""
     returns: tuple[float, ...]
     outcomes: Sequence[ChanceOutcome] | None
     """Results of chance here, unless they are many or not listed."""

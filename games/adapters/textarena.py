@@ -162,7 +162,7 @@ class TextArenaState(SeededState):
     def __init__(self, game: TextArenaGame) -> None:
         super().__init__(game)
         self.generator = random.Random()
-        """What the library draws from; `begin` seeds it."""
+        """Random generator of the library; `begin` seeds it."""
         self._offered: ActionSet | None = None
         """The legal actions of the seat that acts; None before they are asked for."""
 

@@ -332,7 +332,7 @@ class GoofspielView:
         self._seat = seat
         self._prize = 0
         self._prizes: tuple[int, ...] = game.deck
-        """Those that are still to come."""
+        """Prizes that are still to come."""
         self._bids: tuple[tuple[int, ...], ...] = ((),) * game.num_players
         """Cards that each player has bid, in order."""
         self._points = (0,) * game.num_players

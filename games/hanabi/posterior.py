@@ -193,4 +193,4 @@ def _newton_differences() -> Iterator[NDArray[np.float64]]:
 
 
 _DIFFERENCES = tuple(_newton_differences())
-"""By m, then by the number of copies."""
+"""Differences by m, then by the number of copies."""

@@ -47,7 +47,7 @@ class HeldCard:
     kinds: Kinds
     """Kinds that it may have by the hints."""
     hinted: bool
-    """Whether a hint has named it. Other hints only exclude their colour or rank."""
+    """True if a hint has named it. Other hints only exclude their colour or rank."""
     row: bytes
     """The set `kinds` as bytes: 1 for each kind in it, else 0."""
 

@@ -61,7 +61,7 @@ class LeducNotes(Notes):
         """The board card; empty before it is dealt."""
         self.betting = LeducBetting.start(game.options)
         self.is_shown = False
-        """Whether cards were shown at the end."""
+        """True if cards were shown at the end."""
 
     def update(self, event: Event) -> None:
         """Add one more event that the viewer witnessed."""

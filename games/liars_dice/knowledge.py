@@ -59,7 +59,7 @@ class DiceNotes(Notes):
         self.revealed: DiceRevealed | None = None
         """The end of this round; None before it."""
         self.palifico = False
-        """Whether no face is wild in this round, and all bids name one face."""
+        """True if no face is wild in this round, and all bids name one face."""
 
     def update(self, event: Event) -> None:
         """Add one more event that the viewer witnessed."""

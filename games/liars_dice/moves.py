@@ -115,7 +115,7 @@ class RoundStarted(Event):
     first: int
     """The player who bids first."""
     palifico: bool = False
-    """Whether no face is wild, and all bids name one face."""
+    """True if no face is wild, and all bids name one face."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ TOTAL_VALUE = 10
 FEWEST, MOST = 5, 7
 """Limits of the number of items on the table."""
 MOST_OF_A_TYPE = 5
-"""With at least one item of each of the three types."""
+"""Items of a type, at most, with at least one of each of the three types."""
 
 N = TypeVar("N", int, float)
 Triple = tuple[int, ...]

@@ -180,7 +180,7 @@ class NegotiationState(State):
         self.accepted = 0
         """Players who have accepted the offer on the table."""
         self.spoken = False
-        """Whether the player in turn has sent its message."""
+        """True once the player in turn has sent its message."""
         self.is_agreed = False
         self.leaver: int | None = None
         """The player who has walked away."""

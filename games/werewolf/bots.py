@@ -82,12 +82,12 @@ class WerewolfDeducer:
         self._public = WerewolfNotes(seat.game, NO_SEAT)
         """Notes of a spectator, who knows only what is public."""
         self._claims: dict[int, set[int]] = {}
-        """For each player who claims to be the seer, the wolves that it named."""
+        """Wolves that each player who claims to be the seer has named."""
         self._states = bool(seat.game.actions.statements)
         statements = ((ClaimCheck(n, WOLF_SIDE), Suspect(n)) for n in range(seat.game.num_players))
         self._sentences = {in_words(each).text: each for pair in statements for each in pair}
         self._expected: list[Sequence[int]] = []
-        """For each vote of the past, the living seats in the order in which all expected votes."""
+        """Living seats at each vote of the past, in the order in which all expected votes."""
         self._read = 0
 
     async def act(self, observation: Observation) -> Decision:

@@ -13,7 +13,7 @@ from starlette.types import ASGIApp
 
 from arena.core.errors import UsageError
 from arena.episodes.files import game_stem
-from arena.http.server import Listener, run_server
+from arena.http.server import ListeningSocket, run_server
 from arena.llm.service import LLMService
 from replays.web.app import PageFiles, WebPart, compose, make_app, viewer_parts
 from replays.web.listing import check_single_file
@@ -41,7 +41,7 @@ def run(
     directory = ReplayDirectory(path)
     if directory.single_file is not None and (error := check_single_file(directory)):
         raise UsageError(f"{path}: {error}")
-    with Listener(HOST, port, needs_key=False) as listener:
+    with ListeningSocket(HOST, port, needs_key=False) as listener:
         url = f"{listener.url}/{fragment}"
         greeting = f"Serving {path}: open {url} in a browser; Ctrl-C stops the server"
         if new_games is None:
@@ -78,7 +78,7 @@ class PlayServer:
             self.out.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise UsageError(f"--out {self.out}: {error.strerror}") from None
-        with Listener(self.host, self.port, needs_key=False) as listener:
+        with ListeningSocket(self.host, self.port, needs_key=False) as listener:
             games = WebGames(self.out, self.llm, "" if listener.is_local else None)
             games.check(self.setup)
             directory = ReplayDirectory(self.out) if listener.is_local else None
@@ -86,7 +86,7 @@ class PlayServer:
             asyncio.run(self._serve(app, games, listener))
         return 0
 
-    async def _serve(self, app: ASGIApp, games: WebGames, listener: Listener) -> None:
+    async def _serve(self, app: ASGIApp, games: WebGames, listener: ListeningSocket) -> None:
         base = f"http://{_url_host(self.host, listener)}:{listener.port}"
         match = self.setup.match
         web_game = games.add(self.setup, game_stem(match.game, match.seed))
@@ -118,7 +118,7 @@ def greeting(base: str, web_game: WebGame) -> str:
     return "\n".join(lines)
 
 
-def _url_host(host: str, listener: Listener) -> str:
+def _url_host(host: str, listener: ListeningSocket) -> str:
     """Return the host for addresses that are sent to people."""
     bound = listener.host
     with suppress(ValueError):

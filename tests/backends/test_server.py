@@ -633,13 +633,13 @@ def test_what_cannot_be_served_is_said_in_one_line(folder: Path, tmp_path: Path)
 SLOW = """
 import asyncio, sys
 from arena.http.access import Guard
-from arena.http.server import Listener, run_server
+from arena.http.server import ListeningSocket, run_server
 
 async def slow(scope, receive, send):
     print("asked", flush=True)
     await asyncio.sleep(600)
 
-with Listener("127.0.0.1", 0) as listener:
+with ListeningSocket("127.0.0.1", 0) as listener:
     asyncio.run(run_server(Guard(slow, None), listener, listener.url,
                            drain_seconds=int(sys.argv[1])))
 """

@@ -90,3 +90,12 @@ def test_folders_are_small_and_say_their_purpose() -> None:
 
 def test_arena_has_no_loose_modules() -> None:
     assert {path.name for path in (ROOT / "arena").glob("*.py")} == {"__init__.py", "__main__.py"}
+
+
+def test_a_class_name_is_defined_once() -> None:
+    places: dict[str, set[str]] = {}
+    for path in FILES:
+        for node in ast.parse(path.read_text("utf-8")).body:
+            if isinstance(node, ast.ClassDef):
+                places.setdefault(node.name, set()).add(str(path.relative_to(ROOT)))
+    assert {name: where for name, where in places.items() if len(where) > 1} == {}

@@ -28,14 +28,14 @@ REQUEST = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 SERVER = """
 import asyncio, resource
 from starlette.responses import PlainTextResponse
-from arena.http.server import Listener, run_server
+from arena.http.server import ListeningSocket, run_server
 
 async def fine(scope, receive, send):
     port = {"client-port": str(scope["client"][1])}
     await PlainTextResponse("fine", headers=port)(scope, receive, send)
 
 resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
-with Listener("127.0.0.1", 0) as listener:
+with ListeningSocket("127.0.0.1", 0) as listener:
     asyncio.run(run_server(fine, listener, listener.url, drain_seconds=1))
 """
 

@@ -16,10 +16,10 @@ from misbehaving import Misbehaving
 from scripted_table import ASK, SPEC, Busy, check_sums, quick, table
 
 from arena.core.errors import BackendError, FailureCause, StopPlaying, UsageError
+from arena.llm.attempts import REMEDIES
+from arena.llm.attempts import backoff as seconds_of_backoff
 from arena.llm.backend import BackendTraits, Completion, Message, Request, Sampling
 from arena.llm.ledger import Tally
-from arena.llm.retry import REMEDIES
-from arena.llm.retry import backoff as seconds_of_backoff
 from arena.llm.service import LLMService
 from arena.llm.settings import Limits, ServiceSettings, Settings
 from arena.llm.tokens import estimate_tokens

@@ -145,6 +145,17 @@ def test_each_card_that_a_rival_has_shown_is_listed_until_it_is_known() -> None:
     assert narrowed > 3
 
 
+def test_a_shown_card_that_is_known_is_listed_until_the_notebook_names_it() -> None:
+    *_, observation = observations(4)
+    notebook = ExactNotebook(CLUEDO, 0)
+    right = notebook.entry(observation)
+    known = [line for line in lines_of(right) if " has " in line and " or " not in line]
+    assert len(known) > 2
+    notebook.read(right.replace(f"{known[0]}\n", ""))
+    again = lines_of(notebook.entry(observation))
+    assert known[0] in again and not set(known[1:]) & set(again)
+
+
 def test_the_right_entry_does_not_depend_on_a_false_one() -> None:
     first, second = ExactNotebook(CLUEDO, 0), ExactNotebook(CLUEDO, 0)
     for number, observation in enumerate(observations(1)):

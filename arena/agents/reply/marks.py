@@ -51,7 +51,7 @@ _STRONG = re.compile(r"[^\w\n*`]*(\*{1,3}|__|`{1,3})([^*`\n]+)\1[^\w\n]*")
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class MarkedAnswer:
     """A marked answer and its place in the reply."""
 
     start: int
@@ -64,7 +64,7 @@ class Mark:
     """The end of the mark was written: a closing tag, a brace, a line break."""
 
 
-def marked_answers(text: str, book: Phrasebook) -> list[Mark]:
+def marked_answers(text: str, book: Phrasebook) -> list[MarkedAnswer]:
     """Return the last marked answers in their order; nested ones from the outermost on."""
     marks = [*_objects(text, book)]
     for mark in marks:
@@ -75,7 +75,7 @@ def marked_answers(text: str, book: Phrasebook) -> list[Mark]:
     return sorted(marks or _strong_line(text), key=lambda mark: mark.start)[-MAX_MARKS:]
 
 
-def _labels(text: str, book: Phrasebook) -> Iterator[Mark]:
+def _labels(text: str, book: Phrasebook) -> Iterator[MarkedAnswer]:
     for match in [*_LABEL.finditer(text)][-MAX_MARKS:]:
         # `_EDGE` may have gone over a line break already.
         content = text[match.end() : match.end() + MAX_CONTENT]
@@ -83,40 +83,42 @@ def _labels(text: str, book: Phrasebook) -> Iterator[Mark]:
         # "The answer is clear" is no label, but "The answer is end turn" is one.
         if match["open"] is None or book.mentions(line.casefold()):
             end = match.end() + len(line)
-            yield Mark(match.start("label"), end, (line, paragraph), is_closed=end < len(text))
+            yield MarkedAnswer(
+                match.start("label"), end, (line, paragraph), is_closed=end < len(text)
+            )
 
 
-def _tags(text: str, book: Phrasebook) -> Iterator[Mark]:
+def _tags(text: str, book: Phrasebook) -> Iterator[MarkedAnswer]:
     for match in [*_TAG.finditer(text)][-MAX_MARKS:]:
         start, limit = match.end(), match.end() + MAX_CONTENT
         closing = re.compile(rf"[<\[]/\s*{re.escape(match['name'])}\s*[>\]]|\n\n", re.IGNORECASE)
         found = closing.search(text, start, limit)
         end, after = found.span() if found else (limit, limit)
-        yield Mark(
+        yield MarkedAnswer(
             match.start(), after, (XML_TAG.sub(" ", text[start:end]),), is_closed=bool(found)
         )
 
 
-def _boxes(text: str, book: Phrasebook) -> Iterator[Mark]:
+def _boxes(text: str, book: Phrasebook) -> Iterator[MarkedAnswer]:
     for match in [*_BOX.finditer(text)][-MAX_MARKS:]:
         depth, end = 1, match.end()
         while end < min(len(text), match.end() + MAX_CONTENT) and depth:
             depth += {"{": 1, "}": -1}.get(text[end], 0)
             end += 1
         content = _COMMAND.sub(" ", text[match.end() : end])
-        yield Mark(match.start(), end, (" ".join(content.split()),), is_closed=not depth)
+        yield MarkedAnswer(match.start(), end, (" ".join(content.split()),), is_closed=not depth)
 
 
-def _fences(text: str, book: Phrasebook) -> Iterator[Mark]:
+def _fences(text: str, book: Phrasebook) -> Iterator[MarkedAnswer]:
     for match in [*_FENCE.finditer(text)][-MAX_MARKS:]:
-        yield Mark(match.start(), match.end(), (match[1],))
+        yield MarkedAnswer(match.start(), match.end(), (match[1],))
 
 
-def _strong_line(text: str) -> list[Mark]:
+def _strong_line(text: str) -> list[MarkedAnswer]:
     """Return the last line with words, if it is emphasised as a whole."""
     line = next((line for line in reversed(text.split("\n")) if re.search(r"\w", line)), "")
     strong, start = _STRONG.fullmatch(line), text.rfind(line)
-    return [Mark(start, start + len(line), (strong[2],))] if strong else []
+    return [MarkedAnswer(start, start + len(line), (strong[2],))] if strong else []
 
 
 ACTION_KEYS = (
@@ -130,7 +132,7 @@ SPEECH_KEYS = ("text", "message", "content", "speech")
 DECODER = json.JSONDecoder(strict=False)  # Models break lines within strings.
 
 
-def _objects(text: str, book: Phrasebook) -> Iterator[Mark]:
+def _objects(text: str, book: Phrasebook) -> Iterator[MarkedAnswer]:
     """Yield the JSON objects, and lists of words, that look like an answer."""
     at = 0
     for start in [brace.start() for brace in re.finditer("{", text)][-MAX_OBJECTS:]:
@@ -149,7 +151,7 @@ def _objects(text: str, book: Phrasebook) -> Iterator[Mark]:
         if answer is not None:
             at = start + length
             action, texts = answer
-            yield Mark(start, at, texts, action)
+            yield MarkedAnswer(start, at, texts, action)
 
 
 def _answer(

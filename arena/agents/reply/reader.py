@@ -30,7 +30,7 @@ from __future__ import annotations
 
 import re
 
-from arena.agents.reply.marks import XML_TAG, Mark, marked_answers
+from arena.agents.reply.marks import XML_TAG, MarkedAnswer, marked_answers
 from arena.agents.reply.phrasebook import Mention, phrasebook
 from arena.agents.reply.reading import EXCERPT_LENGTH, AnswerReader, Reading, failed, shorten
 from arena.core.action import Speech
@@ -113,7 +113,7 @@ def _read(text: str, observation: Observation, cut: bool) -> Reading:
     return _read_unmarked(text, reader)
 
 
-def _is_apart(mark: Mark, text: str) -> bool:
+def _is_apart(mark: MarkedAnswer, text: str) -> bool:
     """Return whether a marked answer is complete and begins or ends a reply that was cut off."""
     before = XML_TAG.sub("", text[: mark.start]).removesuffix("```json\n")
     after = XML_TAG.sub("", text[mark.end :])
@@ -121,7 +121,7 @@ def _is_apart(mark: Mark, text: str) -> bool:
     return mark.is_closed and (begins or not re.search(r"\w", after))
 
 
-def _read_marks(marks: list[Mark], reader: AnswerReader) -> Reading:
+def _read_marks(marks: list[MarkedAnswer], reader: AnswerReader) -> Reading:
     """Read the last mark that is no part of the speech of an earlier one."""
     end, reading = 0, failed("illegal", "")
     for mark in marks:

@@ -17,7 +17,7 @@ from arena.core.text import shorten
 from arena.core.version import __version__
 from arena.envs.mcp.tables import ClientTables, JoinedSeat, SeatNews
 from arena.http.access import Guard
-from arena.http.server import Listener, run_server
+from arena.http.server import ListeningSocket, run_server
 
 INSTRUCTIONS = (
     "You play a game with hidden information against other players. Call join once and keep the "
@@ -130,7 +130,7 @@ async def serve_http(tables: ClientTables, host: str, port: int) -> None:
     app.router.redirect_slashes = False  # A redirect would name the host that the client sent.
     name = tables.host.game.name
     seats = {f"{PATH}/{secrets.token_urlsafe(16)}": seat for seat in tables.seats}
-    with Listener(host, port) as listener:
+    with ListeningSocket(host, port) as listener:
         base = listener.url
         if len(seats) == 1:
             greeting = f"MCP clients play seat {tables.seats[0]} of {name} at {base}{PATH}"

@@ -37,7 +37,7 @@ class OpenSpielState(State):
         super().__init__(game)
         self.seed: int | None = None
         self.applied: list[int | list[int]] = []
-        """What was applied to the library's state: a number, or one for each seat."""
+        """Actions applied to the library's state: a number, or one for each seat."""
         self.pending: dict[int, int] = {}
         """Sealed moves of the present simultaneous move, by seat."""
         self.shown: tuple[str, ...] = ("",) * game.num_players

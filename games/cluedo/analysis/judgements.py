@@ -25,7 +25,7 @@ one or two of them: a smaller loss does not change a game."""
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class MoveFacts:
     """Facts of one kind of assessment that has a comment.
 
     The others are a `turn` (the number among the player's own turns, the entropy of the envelope at
@@ -50,7 +50,7 @@ class Judgement:
 
 
 @dataclass(frozen=True, slots=True)
-class SuggestionFacts(Judgement):
+class SuggestionFacts(MoveFacts):
     """Expected information of a question that was asked, and of the best legal question."""
 
     expected: float
@@ -77,7 +77,7 @@ class SuggestionFacts(Judgement):
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerFacts(Judgement):
+class AnswerFacts(MoveFacts):
     """Facts of the answer to a question."""
 
     gained: float
@@ -97,7 +97,7 @@ class AnswerFacts(Judgement):
 
 
 @dataclass(frozen=True, slots=True)
-class AccusationFacts(Judgement):
+class AccusationFacts(MoveFacts):
     """Facts of an accusation that was made."""
 
     probability: float
@@ -137,7 +137,7 @@ class AccusationFacts(Judgement):
 
 
 @dataclass(frozen=True, slots=True)
-class MissedAccusationFacts(Judgement):
+class MissedAccusationFacts(MoveFacts):
     """Facts of a turn that ended without an accusation although the envelope was provable."""
 
     envelope: Sequence[str]
@@ -153,7 +153,7 @@ class MissedAccusationFacts(Judgement):
 
 
 @dataclass(frozen=True, slots=True)
-class RefutationFacts(Judgement):
+class RefutationFacts(MoveFacts):
     """Information about the envelope that a shown card gave to the suggester."""
 
     leaked: float
@@ -181,7 +181,7 @@ class RefutationFacts(Judgement):
 
 
 @dataclass(frozen=True, slots=True)
-class UnusedCertaintyFacts(Judgement):
+class UnusedCertaintyFacts(MoveFacts):
     """Facts of a player that could prove the envelope and never accused."""
 
     turns: int
@@ -195,7 +195,7 @@ class UnusedCertaintyFacts(Judgement):
         return Comment(f"The case was certain from here on but was never accused; {passed}.")
 
 
-JUDGEMENTS: dict[str, type[Judgement]] = {
+JUDGEMENTS: dict[str, type[MoveFacts]] = {
     "suggestion": SuggestionFacts,
     "answer": AnswerFacts,
     "accusation": AccusationFacts,

@@ -15,7 +15,7 @@ from math import inf
 import numpy as np
 from numpy.typing import NDArray
 
-from arena.core.errors import BudgetSpent, UsageError
+from arena.core.errors import BackendError, BudgetSpent, UsageError
 from arena.llm.attempts import billed
 from arena.llm.backend import Call, Completion, Layer, Price
 from arena.llm.limits import CircuitBreaker
@@ -274,7 +274,7 @@ class WithinBudget:
             # The call that found out the price may have found none.
             self.breaker.raise_if_stopped()
             used = completion = await self.inner.complete(call)
-        except BaseException as error:
+        except BackendError as error:
             used = billed(error, costs.name, costs.price)
             raise
         finally:

@@ -9,7 +9,6 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from arena import (
-    CHANCE,
     Action,
     Assessment,
     Comment,
@@ -22,8 +21,9 @@ from arena import (
 )
 from arena.core.analysis import DecisionKind, Fact, SeatAssessor
 from arena.core.text import per_cent
-from games.battleship.board import Fleet, Ship, has_room, union
-from games.battleship.posterior import FleetKnowledge, ShotRecord, is_countable
+from games.battleship.board import Fleet, has_room, union
+from games.battleship.knowledge import BattleshipKnowledge, is_countable
+from games.battleship.notes import ShotRecord
 from games.battleship.rules import (
     Battleship,
     BattleshipState,
@@ -55,22 +55,6 @@ MEASURES = (
         "higher",
         "Exact probability that the shots fired hit, over that of the squares that were most "
         "likely to hold a ship.",
-    ),
-    Measure(
-        "hits",
-        "hits",
-        "share",
-        "higher",
-        "Shots that hit, over all shots.",
-    ),
-    Measure(
-        "bits",
-        "bits per shot",
-        "bits per shot",
-        "higher",
-        "Entropy of the other fleet before a shot minus after its result; over shots. Late shots "
-        "have less to gain.",
-        comparable=False,
     ),
 )
 
@@ -117,60 +101,41 @@ class BattleshipAssessor(SeatAssessor):
     game: Battleship
 
     def _begin(self) -> None:
-        self._knowledge = {player: FleetKnowledge(self.game, player) for player in self._assessed}
+        self._knowledge = {seat: BattleshipKnowledge(self.game, seat) for seat in self._assessed}
 
     def ply(self, ply: Ply) -> list[Assessment]:
         """Process the next ply; return the assessment of a shot."""
         self._latest_ply = ply.number
         knowledge = self._knowledge.get(ply.player)
         action = ply.decision.action
-        if ply.player == CHANCE or knowledge is None or not isinstance(action, Shoot):
+        if knowledge is None or not isinstance(action, Shoot):
             return []
         # Facts first: they are those of the position before the shot.
-        facts = self.facts_of(ply.player, action.square) if self._wants("shot") else None
+        facts = facts_of(knowledge, action.square) if self._wants("shot") else None
         before = knowledge.entropy() if facts else 0.0
-        hits = 0
         for event in ply.events:
             # Revealed fleets are not a result of the player's reasoning.
             if not isinstance(event, FleetRevealed):
                 knowledge.update(event)
-            hits += isinstance(event, ShotFired) and event.result != "miss"
         if facts is None:
             return []
         # Negative gains are impossible: a result only excludes fleets. The last shot of a salvo has
-        # the hits and the gain of all its shots, the others have none: the sums are the same.
-        gained = before - knowledge.entropy()
-        values: dict[str, JsonValue] = {**asdict(facts), "gained": gained}
-        return [Assessment(ply.number, ply.player, "shot", values, measured(facts, gained, hits))]
-
-    def facts_of(self, player: int, square: str) -> ShotFacts:
-        """Return the facts of a shot of `player` at this square, which was not shot at yet."""
-        knowledge, board = self._knowledge[player], self.game.board
-        odds = knowledge.odds()
-        # A square that was shot at gives no information, so it is never the best; as a certain hit
-        # it would be the likeliest.
-        information, probabilities = odds.information(), odds.probabilities.copy()
-        # The results of a salvo under way are not known: each shot of it counts by itself.
-        information[board.squares(knowledge.record.used)] = -1.0
-        probabilities[board.squares(knowledge.record.used)] = -1.0
-        # The first of several equal squares; which one does not matter for the facts.
-        best, likeliest = int(information.argmax()), int(probabilities.argmax())
-        number = board.index[square]
-        return ShotFacts(
-            float(information[number]),
-            float(information[best]),
-            board.names[best],
-            float(probabilities[number]),
-            float(probabilities[likeliest]),
-            board.names[likeliest],
-        )
+        # the gain of all its shots, the others have none: the sum is the same.
+        values = {**asdict(facts), "gained": before - knowledge.entropy()}
+        # A ship is afloat before each shot, so the best probability is above 0.
+        chance = WeightedSum(facts.probability, facts.best_probability)
+        measured = {"hit_efficiency": chance}
+        # With a certain fleet there is no information left, and nothing to compare with.
+        if facts.best > NEGLIGIBLE:
+            measured["efficiency"] = WeightedSum(facts.expected, facts.best)
+        return [Assessment(ply.number, ply.player, "shot", values, measured)]
 
     def end(self, outcome: Outcome) -> list[Assessment]:
         """Return the knowledge of each seat after its last shot."""
         if not self._wants("knowledge"):
             return []
         # The own fleet says nothing about the other one, so it is the same for both players.
-        dealt = FleetKnowledge(self.game, 0).entropy()
+        dealt = BattleshipKnowledge(self.game, 0).entropy()
         return [
             self._knowledge_of(player, dealt, knowledge.entropy())
             for player, knowledge in self._knowledge.items()
@@ -180,18 +145,29 @@ class BattleshipAssessor(SeatAssessor):
         """Return the facts of a shot that `player` may fire now; {} if there are none."""
         if player not in self._knowledge or not isinstance(action, Shoot):
             return {}
-        return asdict(self.facts_of(player, action.square))
+        return asdict(facts_of(self._knowledge[player], action.square))
 
 
-def measured(facts: ShotFacts, gained: float, hits: int) -> dict[str, WeightedSum]:
-    """Return the contributions of one shot to the measures; `hits` are those announced with it."""
-    sums = {"hits": WeightedSum(float(hits)), "bits": WeightedSum(gained)}
-    # With a certain fleet there is no information left, and nothing to compare with.
-    if facts.best > NEGLIGIBLE:
-        sums["efficiency"] = WeightedSum(facts.expected, facts.best)
-    # A ship is afloat before each shot, so the best probability is above 0.
-    sums["hit_efficiency"] = WeightedSum(facts.probability, facts.best_probability)
-    return sums
+def facts_of(knowledge: BattleshipKnowledge, square: str) -> ShotFacts:
+    """Return the facts of a shot at this square, which was not shot at yet."""
+    board, odds = knowledge.game.board, knowledge.odds()
+    # A square that was shot at gives no information, so it is never the best; as a certain hit it
+    # would be the likeliest. The results of a salvo under way are not known: each shot of it
+    # counts by itself.
+    information, probabilities = odds.information(), odds.probabilities
+    for values in (information, probabilities):
+        values[board.squares(knowledge.shots.used)] = -1.0
+    # The first of several equal squares; which one does not matter for the facts.
+    best, likeliest = int(information.argmax()), int(probabilities.argmax())
+    number = board.index[square]
+    return ShotFacts(
+        float(information[number]),
+        float(information[best]),
+        board.names[best],
+        float(probabilities[number]),
+        float(probabilities[likeliest]),
+        board.names[likeliest],
+    )
 
 
 DECISION_KINDS = {
@@ -210,17 +186,12 @@ class BattleshipAnalysis(GameAnalysis):
     measures = MEASURES
     decision_kinds = DECISION_KINDS
 
-    def resample(
-        self, history: Sequence[Step], player: int, rng: random.Random
-    ) -> list[Step] | None:
-        return resample(self.game, history, player, rng)
-
-    def knowledge(self, player: int) -> FleetKnowledge | None:
+    def knowledge(self, player: int) -> BattleshipKnowledge | None:
         """Return the exact knowledge of `player`; None if there are too many fleets.
 
-        The limit is `posterior.MOST_FLEETS`.
+        The limit is `knowledge.MOST_FLEETS`.
         """
-        return FleetKnowledge(self.game, player) if is_countable(self.game) else None
+        return BattleshipKnowledge(self.game, player) if is_countable(self.game) else None
 
     def assessor(
         self, players: Collection[int] | None = None, kinds: Collection[str] | None = None
@@ -245,51 +216,47 @@ class BattleshipAnalysis(GameAnalysis):
         ) or (facts.best < NEGLIGIBLE and math.isclose(facts.probability, 0.0))
         return Comment(text, poor)
 
+    def resample(
+        self, history: Sequence[Step], player: int, rng: random.Random
+    ) -> list[Step] | None:
+        """Return a history with another fleet of the other player that fits all `player` saw.
 
-def resample(
-    game: Battleship, history: Sequence[Step], player: int, rng: random.Random
-) -> list[Step]:
-    """Return a history with another fleet of the other player that fits all that `player` saw.
-
-    A Gibbs sampler: one ship at a time is drawn again, evenly among the places that fit the other
-    ships and the results of all shots. The even distribution over all fleets that fit is its
-    stationary distribution.
-    """
-    state = BattleshipState(game).apply_all(history)
-    if state.is_terminal:  # Both fleets are revealed.
-        return list(history)
-    other = 1 - player
-    # A ship that is sealed in this round is in the history and must be drawn again too.
-    sealed = tuple(ship for seat, ship in state.sealed if seat == other)
-    record = ShotRecord(game.board, game.options.ships, game.options.announce_sunk)
-    for event in state.log.witnessed[player]:
-        if isinstance(event, ShotFired) and event.player == player:
-            record.add(event)
-    fleet = state.fleets[other] + sealed
-    # The true fleet is a valid start; each step keeps the results of all shots.
-    for _ in range(SWEEPS):
-        for number in rng.sample(range(len(fleet)), len(fleet)):
-            fleet = _redraw(fleet, number, record, rng)
-    return list(_with_fleet(history, other, [ship.name for ship in fleet]))
+        A Gibbs sampler: one ship at a time is drawn again, evenly among the places that fit the
+        other ships and the results of all shots. The even distribution over all fleets that fit
+        is its stationary distribution.
+        """
+        game = self.game
+        state = BattleshipState(game).apply_all(history)
+        if state.is_terminal:  # Both fleets are revealed.
+            return list(history)
+        other = 1 - player
+        # A ship that is sealed in this round is in the history and must be drawn again too.
+        sealed = tuple(ship for seat, ship in state.sealed if seat == other)
+        record = ShotRecord(game.board, game.options.ships)
+        for event in state.log.witnessed[player]:
+            if isinstance(event, ShotFired) and event.player == player:
+                record.add(event)
+        fleet = state.fleets[other] + sealed
+        # The true fleet is a valid start; each step keeps the results of all shots.
+        for _ in range(SWEEPS):
+            for number in rng.sample(range(len(fleet)), len(fleet)):
+                fleet = _redraw(fleet, number, record, rng)
+        return list(_with_fleet(history, other, [ship.name for ship in fleet]))
 
 
 def _redraw(fleet: Fleet, number: int, record: ShotRecord, rng: random.Random) -> Fleet:
     """Return the fleet with one ship drawn again. The current place always fits."""
-
-    def with_ship(ship: Ship) -> Fleet:
-        return (*fleet[:number], ship, *fleet[number + 1 :])
-
-    occupied = union(fleet[:number]) | union(fleet[number + 1 :])
-    later = record.lengths[len(fleet) :]
+    before, after = fleet[:number], fleet[number + 1 :]
+    occupied, later = union((*before, *after)), record.lengths[len(fleet) :]
     places = [
         ship
         for ship in record.board.ships[fleet[number].length]
         # During placement the ships that are still to come need room.
-        if not ship.zone & occupied
-        and record.allows(with_ship(ship))
+        if not ship.mask & occupied
+        and record.allows((*before, ship, *after))
         and has_room(record.board, later, occupied | ship.mask)
     ]
-    return with_ship(rng.choice(places))
+    return (*before, rng.choice(places), *after)
 
 
 def _with_fleet(history: Sequence[Step], owner: int, names: Sequence[str]) -> Iterator[Step]:

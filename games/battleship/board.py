@@ -24,9 +24,6 @@ class Ship:
     """Numbers of its squares, from the left or from the top."""
     mask: int
     """The set of its squares."""
-    zone: int
-    """The set of squares that other ships must not use: its own, and all around it if ships may
-    not touch."""
 
 
 Fleet = tuple[Ship, ...]
@@ -37,14 +34,14 @@ class Board:
     """Squares and possible ships of one size of board. Immutable; made by `board_of`.
 
     Example:
-        >>> board = board_of(6, 6, True)
+        >>> board = board_of(6, 6)
         >>> len(board.ships[3])
         48
         >>> board.ship("b2-b4").squares
         (7, 8, 9)
     """
 
-    def __init__(self, width: int, height: int, touching: bool) -> None:
+    def __init__(self, width: int, height: int) -> None:
         self.width, self.height = width, height
         # A letter for the row and a number for the column, as printed on the usual board.
         self.names = tuple(
@@ -52,10 +49,11 @@ class Board:
         )
         # Row by row, so that the number is also the position of the bit.
         self.index = {name: number for number, name in enumerate(self.names)}
+        self.rows = tuple(range(r * width, (r + 1) * width) for r in range(height))
         self.neighbours = tuple(self._around(square) for square in range(self.size))
         # Ships of all lengths, whatever the options need: the board depends on its size only.
         lengths = range(1, LONGEST_SHIP + 1)
-        self.ships = {length: tuple(self._ships(length, touching)) for length in lengths}
+        self.ships = {length: tuple(self._ships(length)) for length in lengths}
         self._by_name = {ship.name: ship for ships in self.ships.values() for ship in ships}
 
     @property
@@ -84,44 +82,23 @@ class Board:
         down = [square + d * self.width for d in (-1, 1) if 0 <= row + d < self.height]
         return sum(1 << other for other in (*across, *down))
 
-    def _ships(self, length: int, touching: bool) -> Iterator[Ship]:
+    def _ships(self, length: int) -> Iterator[Ship]:
         """Yield all ships of one length, those across the board first."""
-        for row in range(self.height):
-            for column in range(self.width - length + 1):
-                # Across: consecutive numbers.
-                first = row * self.width + column
-                yield self._ship(range(first, first + length), touching)
+        width, places = self.width, list[Sequence[int]]()
+        places += (range(s, s + length) for s in range(self.size) if s % width + length <= width)
         if length > 1:  # A ship of length 1 has no direction; it must not be counted twice.
-            for row in range(self.height - length + 1):
-                for column in range(self.width):
-                    first = row * self.width + column
-                    # Down: one row is `width` further.
-                    squares = range(first, first + length * self.width, self.width)
-                    yield self._ship(squares, touching)
-
-    def _ship(self, squares: Sequence[int], touching: bool) -> Ship:
-        names = [self.names[square] for square in squares]
-        name = names[0] if len(names) == 1 else f"{names[0]}-{names[-1]}"
-        mask = sum(1 << square for square in squares)
-        zone = mask  # Ships never overlap.
-        if not touching:
-            zone = sum(1 << other for other in range(self.size) if self._near(other, squares))
-        return Ship(name, len(names), tuple(squares), mask, zone)
-
-    def _near(self, square: int, squares: Iterable[int]) -> bool:
-        """Return whether a square is one of `squares` or touches one, also at a corner."""
-        row, column = divmod(square, self.width)
-        # The distance of a king's move in chess: at most 1 in both directions.
-        return any(
-            abs(row - other // self.width) <= 1 and abs(column - other % self.width) <= 1
-            for other in squares
-        )
+            last = self.size - (length - 1) * width
+            places += (range(s, s + length * width, width) for s in range(last))
+        for squares in places:
+            ends = dict.fromkeys((self.names[squares[0]], self.names[squares[-1]]))
+            mask = sum(1 << square for square in squares)
+            yield Ship("-".join(ends), length, tuple(squares), mask)
 
 
 @lru_cache(maxsize=16)
-def board_of(width: int, height: int, touching: bool) -> Board:
+def board_of(width: int, height: int) -> Board:
     """Return the board of this size; equal arguments give the same object."""
-    return Board(width, height, touching)
+    return Board(width, height)
 
 
 def union(ships: Iterable[Ship]) -> int:
@@ -133,11 +110,8 @@ def union(ships: Iterable[Ship]) -> int:
 
 
 def is_fleet(ships: Sequence[Ship]) -> bool:
-    """Return whether no ship is in the zone of another."""
-    # One direction is enough: a ship is in the zone of another exactly if the other is in its own.
-    return not any(
-        ship.zone & other.mask for number, ship in enumerate(ships) for other in ships[:number]
-    )
+    """Return whether no two ships overlap."""
+    return union(ships).bit_count() == sum(ship.length for ship in ships)
 
 
 def has_room(board: Board, lengths: Sequence[int], occupied: int = 0) -> bool:
@@ -149,7 +123,7 @@ def has_room(board: Board, lengths: Sequence[int], occupied: int = 0) -> bool:
         return True
     # `any` stops at the first fleet, which is nearly always the first place of each ship.
     return any(
-        not ship.zone & occupied and has_room(board, lengths[1:], occupied | ship.mask)
+        not ship.mask & occupied and has_room(board, lengths[1:], occupied | ship.mask)
         for ship in board.ships[lengths[0]]
     )
 

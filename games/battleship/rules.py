@@ -32,9 +32,9 @@ from games.battleship.board import (
     union,
 )
 
-DENSEST = {True: 0.4, False: 0.2}
-"""Largest share of squares with ships, by the option `touching`: a random fleet is then found
-within milliseconds by rejection."""
+DENSEST = 0.4
+"""Largest share of squares with ships: a random fleet is then found within milliseconds by
+rejection."""
 
 ShotResult = Literal["miss", "hit", "sunk"]
 
@@ -51,17 +51,13 @@ class BattleshipOptions(GameOptions):
         description="Length of each ship, such as 3,2,2; the usual board of 10 by 10 has "
         "5,4,3,3,2.",
     )
-    touching: bool = Field(True, description="Whether ships may touch each other.")
     placement: Literal["random", "players"] = Field(
         "random", description="Who places the ships: 'random' (chance) or 'players'."
     )
-    announce_sunk: bool = Field(
-        True, description="Whether a sunk ship and its length are announced."
-    )
-    turn: Literal["one_shot", "hit_again", "salvo"] = Field(
+    turn: Literal["one_shot", "salvo"] = Field(
         "one_shot",
-        description="Shots of a turn: 'one_shot'; 'hit_again', another one after each hit; or "
-        "'salvo', one for each own ship afloat, with their results announced together.",
+        description="Shots of a turn: 'one_shot'; or 'salvo', one for each own ship afloat, with "
+        "their results announced together.",
     )
 
     @field_validator("ships", mode="before")
@@ -79,21 +75,17 @@ class BattleshipOptions(GameOptions):
     @model_validator(mode="after")
     def _check_fleet(self) -> Self:
         # The share first: the search for room is short only on boards that are not too full.
-        squares, share = self.width * self.height, DENSEST[self.touching]
-        if sum(self.ships) > share * squares:
+        squares, ships = self.width * self.height, f"ships={','.join(map(str, self.ships))}"
+        if sum(self.ships) > DENSEST * squares:
             raise ValueError(
-                f"ships={','.join(map(str, self.ships))} need {sum(self.ships)} of {squares} "
-                f"squares; at most {share:.0%} may hold ships with touching={self.touching}: use "
-                "fewer or shorter ships or a larger board"
+                f"{ships} need {sum(self.ships)} of {squares} squares; at most {DENSEST:.0%} may "
+                "hold ships: use fewer or shorter ships or a larger board"
             )
-        if not has_room(board_of(self.width, self.height, self.touching), self.ships):
+        if not has_room(board_of(self.width, self.height), self.ships):
             raise ValueError(
-                f"ships={','.join(map(str, self.ships))} do not fit on a board of "
-                f"{self.width} by {self.height}: use shorter ships or a larger board"
+                f"{ships} do not fit on a board of {self.width} by {self.height}: use shorter "
+                "ships or a larger board"
             )
-        # The size of a salvo would reveal how many ships of its player are sunk.
-        if self.turn == "salvo" and not self.announce_sunk:
-            raise ValueError("turn=salvo needs announce_sunk=true: it shows which ships are sunk")
         return self
 
 
@@ -146,7 +138,7 @@ class ShotFired(Event):
     square: str
     result: ShotResult
     length: int | None = None
-    """Length of the ship that was sunk; None if none was, or if it is not announced."""
+    """Length of the ship that was sunk; None if none was."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +147,20 @@ class FleetRevealed(Event):
 
     player: int
     ships: tuple[str, ...]
+
+
+def shot_result(fleet: Fleet, hits: int, square: int) -> tuple[ShotResult, int | None]:
+    """Return the result of a shot, and the length of the ship that it sinks.
+
+    Args:
+        fleet: The ships.
+        hits: The set of squares that were hit, this shot included.
+        square: The square of the shot.
+    """
+    target = next((ship for ship in fleet if ship.mask >> square & 1), None)
+    if target is None:
+        return "miss", None
+    return ("hit", None) if target.mask & ~hits else ("sunk", target.length)
 
 
 class Battleship(Game):
@@ -173,7 +179,7 @@ class Battleship(Game):
 
     Text = "games.battleship.text:BattleshipText"
     Analysis = "games.battleship.assessor:BattleshipAnalysis"
-    Arrays = "games.battleship.text:BattleshipArrays"
+    Arrays = "games.battleship.notes:BattleshipArrays"
     View = "games.battleship.text:BattleshipView"
     default_bots = ("gunner", "hunter")
     level_bots = ("random", "hunter", "gunner")
@@ -189,8 +195,7 @@ class Battleship(Game):
     def board(self) -> Board:
         """The squares and possible ships."""
         # Not kept on the game: an observation would then hold thousands of objects.
-        options = self.options
-        return board_of(options.width, options.height, options.touching)
+        return board_of(self.options.width, self.options.height)
 
     @property
     def turn_bound(self) -> int:
@@ -266,32 +271,26 @@ class BattleshipState(State):
         length, *later = self.game.options.ships[len(own) :]
         occupied = union(own)
         for ship in board.ships[length]:
-            # A ship in the zone of a placed one has that one in its own zone, see `is_fleet`.
-            if not ship.zone & occupied and has_room(board, later, occupied | ship.mask):
+            if not ship.mask & occupied and has_room(board, later, occupied | ship.mask):
                 yield ship
 
-    def _place_all(self, player: int, fleet: Fleet) -> None:
-        self.fleets = (fleet, ()) if player == 0 else (self.fleets[0], fleet)
-        self.log.append(ShipsPlaced(player, tuple(ship.name for ship in fleet)))
-        if player == 1:
-            self._begin_turn(0)
+    def _place(self, player: int, *ships: Ship) -> None:
+        first, second = self.fleets
+        self.fleets = (first + ships, second) if player == 0 else (first, second + ships)
+        self.log.append(ShipsPlaced(player, tuple(ship.name for ship in ships)))
 
-    def _place_one(self, player: int, ship: Ship) -> None:
+    def _seal(self, player: int, ship: Ship) -> None:
         """Seal a ship; when both players have placed one, each of them sees its own."""
         self.sealed = (*self.sealed, (player, ship))
         self.to_act = tuple(seat for seat in self.to_act if seat != player)
         # Simultaneous: no event, not even for the own player, before both have placed.
         if self.to_act:
             return
-        (_, first), (_, second) = sorted(self.sealed, key=lambda pair: pair[0])
-        self.fleets = ((*self.fleets[0], first), (*self.fleets[1], second))
+        for seat, each in sorted(self.sealed, key=lambda pair: pair[0]):
+            self._place(seat, each)
         self.sealed = ()
-        for seat, each in enumerate((first, second)):
-            self.log.append(ShipsPlaced(seat, (each.name,)))
-        if len(self.fleets[0]) < len(self.game.options.ships):
-            self._begin_turn(0, 1)
-        else:
-            self._begin_turn(0)
+        is_placed = len(self.fleets[0]) == len(self.game.options.ships)
+        self._begin_turn(*((0,) if is_placed else (0, 1)))
 
     # Shots
 
@@ -308,37 +307,26 @@ class BattleshipState(State):
             self.log.append(ShotCalled(player, square))
             self._begin_turn(player)
             return
-        hits = [self._fire(player, each) for each in self.called]
+        for each in self.called:
+            self._fire(player, each)
         self.called = ()
-        is_sunk = not union(self.fleets[1 - player]) & ~self.shots[player]
-        again = self.game.options.turn == "hit_again" and hits[-1]
         # As in OpenSpiel, the game ends at once: the second player gets no shot to draw level.
-        if is_sunk:
-            self.winner = player
-            self._end()
+        if all(self.sunk(1 - player)):
+            self.winner, self.to_act = player, ()
+            # Afterwards nothing is hidden: viewers and players see what was missed.
+            for owner, fleet in enumerate(self.fleets):
+                self.log.append(FleetRevealed(owner, tuple(ship.name for ship in fleet)))
         else:
-            self._begin_turn(player if again else 1 - player)
+            self._begin_turn(1 - player)
 
-    def _fire(self, player: int, square: str) -> bool:
-        """Add a shot and its result; return whether it hits."""
+    def _fire(self, player: int, square: str) -> None:
+        """Add a shot and its result."""
+        number = self.game.board.index[square]
         # The shot counts before its result: the last hit of a ship is the one that sinks it.
-        shot = 1 << self.game.board.index[square]
-        mine = self.shots[player] | shot
+        mine = self.shots[player] | 1 << number
         self.shots = (mine, self.shots[1]) if player == 0 else (self.shots[0], mine)
-        target = next((ship for ship in self.fleets[1 - player] if ship.mask & shot), None)
-        if target is None:
-            self.log.append(ShotFired(player, square, "miss"))
-        elif self.game.options.announce_sunk and not target.mask & ~mine:
-            self.log.append(ShotFired(player, square, "sunk", target.length))
-        else:
-            self.log.append(ShotFired(player, square, "hit"))
-        return target is not None
-
-    def _end(self) -> None:
-        self.to_act = ()
-        # Afterwards nothing is hidden: viewers and players see what was missed.
-        for player, fleet in enumerate(self.fleets):
-            self.log.append(FleetRevealed(player, tuple(ship.name for ship in fleet)))
+        result = shot_result(self.fleets[1 - player], mine, number)
+        self.log.append(ShotFired(player, square, *result))
 
     def sunk(self, player: int) -> tuple[bool, ...]:
         """Return, for each ship of a player, whether it is sunk."""
@@ -363,9 +351,11 @@ class BattleshipState(State):
     def _apply(self, player: int, action: Action) -> None:
         match action:
             case PlaceFleet(seat, names):
-                self._place_all(seat, self.game.fleet(names))
+                self._place(seat, *self.game.fleet(names))
+                if seat == 1:
+                    self._begin_turn(0)
             case PlaceShip(name):
-                self._place_one(player, self.game.board.ship(name))
+                self._seal(player, self.game.board.ship(name))
             case Shoot(square):
                 self._shoot(player, square)
 

@@ -1,19 +1,12 @@
-"""Texts of Battleship: rules, narration of events, situation of a player."""
+"""Texts of Battleship and its table."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property
-from typing import Any
-
-from numpy.typing import NDArray
 
 from arena import (
-    ArraySpec,
     Event,
-    GameArrays,
     GameText,
-    Notes,
     Observation,
     PlayGuide,
     Squares,
@@ -22,8 +15,9 @@ from arena import (
     Tile,
     TileRow,
 )
-from games.battleship.board import LONGEST_SHIP, Fleet, union
-from games.battleship.posterior import FleetKnowledge, ShotRecord, empty_squares, is_countable
+from games.battleship.board import Board
+from games.battleship.knowledge import BattleshipKnowledge, is_countable
+from games.battleship.notes import BattleshipNotes
 from games.battleship.rules import (
     Battleship,
     FleetRevealed,
@@ -33,90 +27,11 @@ from games.battleship.rules import (
     ShotFired,
 )
 
-# Notes of one player
-
-
-class BattleshipNotes(Notes):
-    """Facts that follow directly from a player's events."""
-
-    game: Battleship
-
-    def __init__(self, game: Battleship, player: int) -> None:
-        super().__init__(game, player)
-        board, options = game.board, game.options
-        self.fleet: Fleet = ()
-        """Own ships that are placed so far."""
-        self.revealed: Fleet = ()
-        """Ships of the other player, after the end of the game."""
-        # The knowledge holds the record of the own shots too; its fleets are listed on demand.
-        self.knowledge = FleetKnowledge(game, player)
-        self.received = ShotRecord(board, options.ships, options.announce_sunk)
-
-    @property
-    def shots(self) -> ShotRecord:
-        """Shots of this player."""
-        return self.knowledge.record
-
-    @property
-    def next_length(self) -> int | None:
-        """Length of the own ship that this player places next; None if there is none."""
-        placed, options = len(self.fleet), self.game.options
-        by_player = options.placement == "players" and placed < len(options.ships)
-        return options.ships[placed] if by_player else None
-
-    def update(self, event: Event) -> None:
-        """Add one more event that the player witnessed."""
-        match event:
-            case ShipsPlaced(ships=names):
-                # All ships by chance, or the next one.
-                self.fleet += self.game.fleet(names)
-            case ShotFired(player) | ShotCalled(player) if player != self.player:
-                self.received.add(event)
-            case FleetRevealed(player, names) if player != self.player:
-                self.revealed = self.game.fleet(names)
-        self.knowledge.update(event)
-
-
-class BattleshipArrays(GameArrays):
-    """Observations of Battleship as arrays."""
-
-    game: Battleship
-
-    @cached_property
-    def specs(self) -> Mapping[str, ArraySpec]:
-        """Return the specs of the arrays; rows and columns are those of the board.
-
-        - `fleet`: 1 for a square of an own ship.
-        - `shots`, `received`: own shots and those of the other player: -1 miss, 1 hit.
-        - `called`: 1 for a square of the own salvo under way, with turn=salvo.
-        - `afloat` (lengths 1 to 5): ships of the other player that are not announced as sunk.
-        - `to_place` (lengths 1 to 5): 1 for the length of the ship to place now.
-        """
-        grid = (self.game.options.height, self.game.options.width)
-        return {
-            "fleet": ArraySpec(grid, 0, 1),
-            "shots": ArraySpec(grid, -1, 1),
-            "received": ArraySpec(grid, -1, 1),
-            **({"called": ArraySpec(grid, 0, 1)} if self.game.options.turn == "salvo" else {}),
-            "afloat": ArraySpec((LONGEST_SHIP,), 0, 10),
-            "to_place": ArraySpec((LONGEST_SHIP,), 0, 1),
-        }
-
-    def read(self, observation: Observation) -> dict[str, NDArray[Any]]:
-        notes: BattleshipNotes = observation.notes  # type: ignore[assignment]
-        arrays, board = self._zeros(), self.game.board
-        arrays["fleet"].flat[board.squares(union(notes.fleet))] = 1
-        for name, record in (("shots", notes.shots), ("received", notes.received)):
-            arrays[name].flat[board.squares(record.shots)] = -1
-            arrays[name].flat[board.squares(record.hits)] = 1
-        if "called" in arrays:
-            arrays["called"].flat[board.squares(notes.shots.called)] = 1
-        # Counted by length; ships of equal length look alike.
-        for length in notes.shots.afloat:
-            arrays["afloat"][length - 1] += 1
-        if notes.next_length is not None:
-            arrays["to_place"][notes.next_length - 1] = 1
-        return arrays
+ENDING = "The game ends when all ships of a player are sunk. The other player wins."
+SALVO = (
+    " In a turn you fire a salvo: as many shots as you have ships afloat. You call them one after "
+    "the other, and their results are announced after the last one."
+)
 
 
 def lengths_text(lengths: Sequence[int]) -> str:
@@ -126,63 +41,32 @@ def lengths_text(lengths: Sequence[int]) -> str:
     return f"{'length' if len(words) == 1 else 'lengths'} {listed}"
 
 
-ENDING = "The game ends when all ships of a player are sunk. The other player wins."
-
-
-def _turn_rule(game: Battleship) -> str:
-    """Return the sentence on the shots of a turn, if they are not one."""
-    match game.options.turn:
-        case "hit_again":
-            return " After a hit you shoot again."
-        case "salvo":
-            return (
-                " In a turn you fire a salvo: as many shots as you have ships afloat. You call "
-                "them one after the other, and their results are announced after the last one."
-            )
-    return ""
-
-
-def grid(game: Battleship, cell: Callable[[int], str], width: int = 1) -> Iterator[str]:
+def grid(board: Board, cell: Callable[[int], str], width: int = 1) -> Iterator[str]:
     """Yield the lines of a board; `cell` gives the text of each square."""
-    board = game.board
     heads = (str(column + 1).rjust(width) for column in range(board.width))
     yield f"  {' '.join(heads)}"
-    for row in range(board.height):
-        squares = range(row * board.width, (row + 1) * board.width)
-        yield f"{board.names[squares[0]][0]} {' '.join(cell(s).rjust(width) for s in squares)}"
+    for row in board.rows:
+        yield f"{board.names[row[0]][0]} {' '.join(cell(s).rjust(width) for s in row)}"
 
 
-def sign(square: int, record: ShotRecord, ships: int = 0) -> str:
-    """Return the sign of a square: `x` hit, `o` miss, `?` called, `S` a ship not hit there, or `.`.
-
-    `ships` is the set of squares of the known ships.
-    """
-    if record.shots >> square & 1:
-        return "x" if record.hits >> square & 1 else "o"
-    if record.called >> square & 1:
-        return "?"
-    return "S" if ships >> square & 1 else "."
-
-
-def _boards(game: Battleship, notes: BattleshipNotes) -> Iterator[str]:
+def _boards(notes: BattleshipNotes) -> Iterator[str]:
     """Yield both boards and the ships that are left."""
-    own, revealed = union(notes.fleet), union(notes.revealed)
+    board, own, other = notes.game.board, notes.player, 1 - notes.player
     if notes.next_length is None:
         yield "Your shots (x hit, o miss, . not shot at):"
-        yield from grid(game, lambda square: sign(square, notes.shots, revealed))
-    if game.options.announce_sunk and notes.next_length is None:
-        other = game.seat_names[1 - notes.player]
+        yield from grid(board, lambda square: notes.sign(other, square))
         left = notes.shots.afloat
-        yield f"Ships of {other} afloat: {lengths_text(left) if left else 'none'}."
+        name = notes.game.seat_names[other]
+        yield f"Ships of {name} afloat: {lengths_text(left) if left else 'none'}."
     yield "Your board (S ship, x ship hit, o miss, . water):"
-    yield from grid(game, lambda square: sign(square, notes.received, own))
+    yield from grid(board, lambda square: notes.sign(own, square))
 
 
-def _deductions(game: Battleship, notes: BattleshipNotes) -> Iterator[str]:
+def _deductions(notes: BattleshipKnowledge) -> Iterator[str]:
     """Yield the exact chance of a ship in each square; on large boards, squares without any."""
-    record, board = notes.shots, game.board
-    if is_countable(game):
-        odds = notes.knowledge.odds()
+    board = notes.game.board
+    if is_countable(notes.game):
+        odds = notes.odds()
         number = odds.total
         yield (
             f"Chance of a ship in each square in per cent, over the {number} "
@@ -190,20 +74,20 @@ def _deductions(game: Battleship, notes: BattleshipNotes) -> Iterator[str]:
         )
 
         def cell(square: int) -> str:
-            if record.used >> square & 1:
-                return sign(square, record)
+            if notes.shots.used >> square & 1:
+                return notes.sign(1 - notes.player, square)
             return percent(int(odds.hits[square]), number)
 
-        yield from grid(game, cell, width=3)
+        yield from grid(board, cell, width=3)
     else:
         # On large boards the chances are not exact, but single squares may still be excluded.
-        empty = board.squares(empty_squares(record))
-        yield f"Certainly without a ship: {', '.join(board.names[s] for s in empty) or 'none'}."
+        empty = (notes.shots.density() == 0).nonzero()[0]
+        names = [board.names[s] for s in empty if not notes.shots.shots >> int(s) & 1]
+        yield f"Certainly without a ship: {', '.join(names) or 'none'}."
 
 
 def percent(part: int, total: int) -> str:
     """Return a share in per cent; only certainty is written as 0 or 100."""
-    # 0 and 100 would read as certain.
     value = round(100 * part / total)
     if 0 < part < total:
         value = min(max(value, 1), 99)
@@ -215,20 +99,21 @@ class BattleshipText(GameText):
 
     table_shows_notes = True
     game: Battleship
-    notes_type = BattleshipNotes
+    notes_type = BattleshipKnowledge
 
     def synonyms(self) -> Mapping[str, str]:
         return dict.fromkeys(("fire at", "fire", "attack", "shoot at"), "shoot")
 
+    @property
+    def _salvo_rule(self) -> str:
+        return SALVO if self.game.options.turn == "salvo" else ""
+
     def guide(self) -> PlayGuide:
-        sunk = "and which ship is sunk"
-        if not self.game.options.announce_sunk:
-            sunk = "but not whether a ship is sunk"
         return PlayGuide(
             goal="Sink all ships of the other player before yours are sunk.",
             turn=(
                 "Shoot at a square of the other board that you have not shot at. You learn "
-                f"whether it is a miss or a hit, {sunk}.{_turn_rule(self.game)}"
+                f"whether it is a miss or a hit, and which ship is sunk.{self._salvo_rule}"
             ),
             end=ENDING,
             example=(
@@ -239,62 +124,46 @@ class BattleshipText(GameText):
 
     def rules(self) -> str:
         """Return the rules for a player who does not know the game."""
-        game = self.game
-        options, board = game.options, game.board
+        options, board = self.game.options, self.game.board
         last = board.names[-1]
         ships = f"{len(options.ships)} ships of {lengths_text(options.ships)}"
         if len(options.ships) == 1:
             ships = f"one ship of length {options.ships[0]}"
-        contact = "may touch but must not overlap"
-        if not options.touching:
-            contact = "must not overlap and must not touch, not even at a corner"
-        lines = [
+        placement, first = "All ships are placed at random.", "Your action: shoot SQUARE."
+        if options.placement == "players":
+            placement = (
+                "First the players place their ships, one after the other in the order of these "
+                "lengths, both at the same time."
+            )
+            first = (
+                "Your action while ships are placed: place FIRST-LAST, for example: place "
+                f"{board.ships[options.ships[0]][0].name}. Name the upper or left end first.\n"
+                "Your action later: shoot SQUARE."
+            )
+        return (
             f"Battleship, two players. Each has a board of {options.height} rows, a to {last[0]} "
             f"from the top, and {options.width} columns, 1 to {last[1:]} from the left; square b3 "
             f"is row b, column 3. On it lie {ships}, hidden from the other player. A ship covers "
-            f"that many squares in a row or in a column. Ships {contact}. "
-            + (
-                "All ships are placed at random."
-                if options.placement == "random"
-                else "First the players place their ships, one after the other in the order of "
-                "these lengths, both at the same time."
-            ),
+            "that many squares in a row or in a column. Ships may touch but must not overlap. "
+            f"{placement}\n"
             "Then the players shoot in turn, Player 0 first, at one square of the other's board. "
-            "The result is announced: miss or hit"
-            + (
-                ", or sunk with the length of the ship if all its squares are hit."
-                if options.announce_sunk
-                else "; it is not announced when a ship is sunk, that is, hit in all its squares."
-            )
-            + f" You cannot shoot at a square twice.{_turn_rule(game)}",
-            ENDING,
-        ]
-        if options.placement == "players":
-            lines.append(
-                "Your action while ships are placed: place FIRST-LAST, for example: place "
-            )
-            example = board.ships[options.ships[0]][0].name
-            lines[-1] += f"{example}. Name the upper or left end first."
-            lines.append("Your action later: shoot SQUARE. For example: shoot b3")
-        else:
-            lines.append("Your action: shoot SQUARE. For example: shoot b3")
-        return "\n".join(lines)
+            "The result is announced: miss or hit, or sunk with the length of the ship if all its "
+            f"squares are hit. You cannot shoot at a square twice.{self._salvo_rule}\n"
+            f"{ENDING}\n{first} For example: shoot b3"
+        )
 
     def narrate(self, event: Event) -> str:
         """Return one event as a sentence."""
-        game = self.game
-        names = game.seat_names
+        names = self.game.seat_names
         match event:
             case ShipsPlaced(player, ships):
                 verb = "has ships at" if len(ships) > 1 else "has a ship at"
                 return f"{names[player]} {verb} {', '.join(ships)}."
             case ShotCalled(player, square):
                 return f"{names[player]} calls a shot at {square}."
-            case ShotFired(player, square, "sunk", length):
-                return (
-                    f"{names[player]} shoots at {square}: hit, a ship of length {length} is sunk."
-                )
-            case ShotFired(player, square, result):
+            case ShotFired(player, square, result, length):
+                if result == "sunk":
+                    result = f"hit, a ship of length {length} is sunk"  # type: ignore[assignment]
                 return f"{names[player]} shoots at {square}: {result}."
             case FleetRevealed(player, ships):
                 return f"The ships of {names[player]} were at {', '.join(ships)}."
@@ -306,12 +175,12 @@ class BattleshipText(GameText):
 
         The boards are always given in full: they are short, and differences are hard to read.
         """
-        game = self.game
-        notes: BattleshipNotes = observation.notes  # type: ignore[assignment]
+        notes = observation.notes
+        assert isinstance(notes, BattleshipKnowledge)
         if level != "events" and notes.fleet:
-            yield from _boards(game, notes)
+            yield from _boards(notes)
             if level == "deductions" and observation.legal_actions and notes.next_length is None:
-                yield from _deductions(game, notes)
+                yield from _deductions(notes)
         if not observation.legal_actions:
             return
         # Actions of one decision are of one kind; a grammar replaces a list of up to 180.
@@ -348,69 +217,54 @@ class BattleshipView:
     """
 
     def __init__(self, game: Battleship, seat: int | None) -> None:
-        self.game = game
         self._seat = seat
-        options = game.options
-        self._ships = [0, 0]
-        """The set of squares of the known ships of each player."""
-        self._shots = [
-            ShotRecord(game.board, options.ships, options.announce_sunk) for _ in range(2)
-        ]
-        """Shots by each player."""
-        self._latest = ""
+        self._notes = BattleshipNotes(game, -1 if seat is None else seat)
 
     def update(self, event: Event) -> None:
         """Add one event that the viewer witnessed."""
-        match event:
-            case ShipsPlaced(player, ships):
-                self._ships[player] |= union(self.game.fleet(ships))
-            case FleetRevealed(player, ships):
-                self._ships[player] = union(self.game.fleet(ships))
-            case ShotFired(player) | ShotCalled(player):
-                self._shots[player].add(event)
-                self._latest = self.game.text.narrate(event)
+        self._notes.update(event)
 
     def tabletop(self) -> Tabletop:
         """Return the boards, side by side unless they are too wide; that of the viewer is last."""
-        owners = (1, 0) if self._seat == 0 else (0, 1)
-        boards = tuple(map(self._board, owners))
-        return Tabletop(boards, self._latest, side_by_side=self.game.board.width <= WIDEST_PAIR)
+        game, shot = self._notes.game, self._notes.latest_shot
+        boards = tuple(map(self._board, (1, 0) if self._seat == 0 else (0, 1)))
+        caption = game.text.narrate(shot) if shot else ""
+        return Tabletop(boards, caption, side_by_side=game.board.width <= WIDEST_PAIR)
 
     def _board(self, owner: int) -> Squares:
-        board, rows = self.game.board, []
-        for row in range(board.height):
-            squares = range(row * board.width, (row + 1) * board.width)
-            tiles = tuple(self._tile(owner, square) for square in squares)
-            rows.append(TileRow(tiles, board.names[squares[0]][0]))
-        title = f"Board of {self.game.seat_names[owner]}"
-        if owner == self._seat:
-            title = "Your board"
-        columns = tuple(str(column + 1) for column in range(board.width))
-        return Squares(title, tuple(rows), columns, LEGEND if owner == self._seat else ())
-
-    def _tile(self, owner: int, square: int) -> Tile:
-        """Return the tile of one square: a shot covers a ship."""
-        name, record = self.game.board.names[square], self._shots[1 - owner]
-        # A shot hides the ship below it; its result says the same.
-        if record.hits >> square & 1:
-            return Tile("x", "bad", f"{name}: hit")
-        if record.shots >> square & 1:
-            return Tile("o", "plain", f"{name}: miss")
-        if record.called >> square & 1:
-            return Tile("?", "accent", f"{name}: called")
-        picks = self._picks(owner, name)
-        if self._ships[owner] >> square & 1:
-            return Tile("S", "seat4" if owner == 0 else "seat1", f"{name}: ship", picks)
+        game = self._notes.game
+        is_own = owner == self._seat
         # With all ships known, the rest of the board is water.
-        if self._ships[owner].bit_count() == sum(self.game.options.ships):
-            return Tile(".", "muted", f"{name}: water", picks)
-        return Tile(".", "hidden", f"{name}: not known", picks)
+        is_known = len(self._notes.fleets[owner]) == len(game.options.ships)
+        rows = tuple(
+            TileRow(
+                tuple(self._tile(owner, square, is_known) for square in row),
+                game.board.names[row[0]][0],
+            )
+            for row in game.board.rows
+        )
+        title = "Your board" if is_own else f"Board of {game.seat_names[owner]}"
+        columns = tuple(str(column + 1) for column in range(game.board.width))
+        return Squares(title, rows, columns, LEGEND if is_own else ())
 
-    def _picks(self, owner: int, name: str) -> tuple[str, ...]:
-        """Return what a click on a square means: a shot, or one end of a ship."""
-        if self._seat is None:
-            return ()
-        if owner != self._seat:
-            return (f"shoot {name}",)
-        is_placed = self._ships[owner].bit_count() == sum(self.game.options.ships)
-        return () if is_placed else (name,)
+    def _tile(self, owner: int, square: int, is_known: bool) -> Tile:
+        name = self._notes.game.board.names[square]
+        sign = self._notes.sign(owner, square)
+        match sign:
+            case "x":
+                return Tile(sign, "bad", f"{name}: hit")
+            case "o":
+                return Tile(sign, "plain", f"{name}: miss")
+            case "?":
+                return Tile(sign, "accent", f"{name}: called")
+        # A click on a square means a shot, or one end of a ship.
+        picks: tuple[str, ...] = ()
+        if self._seat not in (None, owner):
+            picks = (f"shoot {name}",)
+        elif self._seat is not None and not is_known:
+            picks = (name,)
+        if sign == "S":
+            return Tile(sign, "seat4" if owner == 0 else "seat1", f"{name}: ship", picks)
+        if is_known:
+            return Tile(sign, "muted", f"{name}: water", picks)
+        return Tile(sign, "hidden", f"{name}: not known", picks)

@@ -14,12 +14,9 @@ from arena import CHANCE, make_game
 from arena.core.action import Action
 from arena.core.errors import IllegalAction, InvalidAction, UsageError
 from arena.testing import check_game
-from games.battleship.board import Ship, board_of, has_room, is_fleet, random_fleet, union
-from games.battleship.posterior import (
-    FleetKnowledge,
-    density,
-    empty_squares,
-)
+from games.battleship.board import Ship, board_of, is_fleet, random_fleet, union
+from games.battleship.knowledge import BattleshipKnowledge
+from games.battleship.notes import BattleshipNotes
 from games.battleship.rules import (
     Battleship,
     BattleshipState,
@@ -31,7 +28,6 @@ from games.battleship.rules import (
     ShotCalled,
     ShotFired,
 )
-from games.battleship.text import BattleshipNotes
 
 SMALL: dict[str, Any] = {"width": 4, "height": 4, "ships": [3, 2]}
 
@@ -79,15 +75,6 @@ def test_a_square_is_shot_at_only_once() -> None:
     assert len(state.legal_actions(1)) == 0
 
 
-def test_a_hit_gives_another_shot() -> None:
-    state = dealt("a1-a3 c1-d1", "b2-d2 a4-b4", turn="hit_again", **SMALL)
-    assert shoot(state, "b2 a4 b4 d3") == ["hit", "hit", "sunk 2", "miss"]
-    assert state.to_act == (1,)
-    assert shoot(state, "b1") == ["miss"] and state.to_act == (0,)
-    shoot(state, "c2 d2")
-    assert state.is_terminal and state.winner == 0
-
-
 def test_the_shots_of_a_salvo_are_answered_together() -> None:
     state = dealt("a1-a3 c1-d1", "b2-d2 a4-b4", turn="salvo", **SMALL)
     assert "as many shots as you have ships afloat" in state.game.text.rules()
@@ -129,30 +116,16 @@ def test_players_place_their_ships_sealed() -> None:
     assert shoot(state, "a1") == ["hit"] and state.to_act == (1,)
 
 
-def test_ships_that_must_not_touch() -> None:
-    state = Battleship(width=5, height=5, ships=[3, 2], touching=False, placement="players")
-    start = state.initial_state()
-    for player in (0, 1):
-        start.apply(player, PlaceShip("a1-a3"))
-    places = {str(action) for action in start.legal_actions(0)}
-    # b4 touches a3 at a corner.
-    assert "place b4-b5" not in places and "place c1-c2" in places and "place a5-b5" in places
-
-
 def test_a_ship_is_placed_only_where_the_later_ones_have_room() -> None:
-    """On 3 by 5 squares a ship in the middle column leaves no room for another across."""
-    game = Battleship(width=5, height=3, ships=[1, 2], touching=False, placement="players")
-    state = game.initial_state()
-    assert all(
-        has_room(game.board, [2], game.board.ship(action.ship).mask)
-        for action in state.legal_actions(0)
-        if isinstance(action, PlaceShip)
-    )
-    assert {str(action) for action in state.legal_actions(0)} == {
-        f"place {name}"
-        for name in game.board.names
-        if any(is_fleet([game.board.ship(name), ship]) for ship in game.board.ships[2])
-    }
+    """Two short ships in each row of ten leave no five squares in a line."""
+    game = Battleship(width=10, height=3, ships="1,1,1,1,1,1,1,5", placement="players")
+    state, placed = game.initial_state(), ["a5", "a10", "b5", "b10", "c5"]
+    for name in placed:
+        for player in (0, 1):
+            state.apply(player, PlaceShip(name))
+    last = ["c6", "c7", "c8", "c9", "c10"]
+    left = [name for name in game.board.names if name not in (*placed, *last)]
+    assert [str(action) for action in state.legal_actions(0)] == [f"place {n}" for n in left]
 
 
 def test_chance_places_only_fleets_that_keep_the_rules() -> None:
@@ -168,7 +141,7 @@ def test_chance_places_only_fleets_that_keep_the_rules() -> None:
 
 def test_random_fleets_are_equally_likely() -> None:
     """Chi-squared test over all fleets of a small board, with a fixed seed."""
-    board, rng = board_of(3, 3, True), random.Random(0)
+    board, rng = board_of(3, 3), random.Random(0)
     drawn = Counter(random_fleet(board, (2, 1), rng) for _ in range(8400))
     fleets = [f for f in product(board.ships[2], board.ships[1]) if is_fleet(f)]
     assert set(drawn) == set(fleets) and len(fleets) == 84
@@ -183,10 +156,9 @@ def test_random_fleets_are_equally_likely() -> None:
         ({"ships": [6]}, "ships"),
         ({"ships": []}, "ships"),
         ({"ships": "5,5,5"}, "at most 40%"),
-        ({"ships": [3, 3, 2], "touching": False}, "at most 20%"),
         ({"width": 3, "height": 3, "ships": [4]}, "do not fit|at most"),
         ({"width": 4, "height": 4, "ships": [5]}, "do not fit"),
-        ({"turn": "salvo", "announce_sunk": False}, "needs announce_sunk"),
+        ({"ships": [True]}, "not numbers"),
     ],
 )
 def test_options_are_checked(options: dict[str, Any], message: str) -> None:
@@ -198,13 +170,11 @@ def test_options_are_checked(options: dict[str, Any], message: str) -> None:
 # Exact knowledge
 
 
-def result_of(
-    fleet: tuple[Ship, ...], before: set[int], square: int, announced: bool = True
-) -> tuple[str, int | None]:
+def result_of(fleet: tuple[Ship, ...], before: set[int], square: int) -> tuple[str, int | None]:
     """Return the result of a shot, written down a second time from the rules."""
     for ship in fleet:
         if square in ship.squares:
-            sinks = announced and set(ship.squares) <= before | {square}
+            sinks = set(ship.squares) <= before | {square}
             return ("sunk", ship.length) if sinks else ("hit", None)
     return ("miss", None)
 
@@ -214,8 +184,7 @@ def result_of(
     [
         SMALL,
         {"width": 4, "height": 3, "ships": [2, 2]},
-        {"width": 4, "height": 3, "ships": [1, 2], "announce_sunk": False},
-        {"width": 5, "height": 3, "ships": [1, 1, 1], "touching": False},
+        {"width": 5, "height": 3, "ships": [1, 1, 1]},
     ],
     ids=lambda options: str(options["ships"]),
 )
@@ -228,45 +197,45 @@ def test_posterior_equals_brute_force(options: dict[str, Any]) -> None:
         for fleet in product(*(board.ships[length] for length in lengths))
         if is_fleet(fleet)
     }
-    announced = game.options.announce_sunk
     for seed in range(2):
         rng = random.Random(seed)
         truth = random_fleet(board, lengths, rng)
-        knowledge, shots, fits = FleetKnowledge(game, 0), set[int](), list(every)
+        knowledge, shots, fits = BattleshipKnowledge(game, 0), set[int](), list(every)
         for square in rng.sample(range(board.size), board.size):
             assert knowledge.world_count() == len(fits)
             assert knowledge.entropy() == pytest.approx(math.log2(len(fits)))
             odds = knowledge.odds()
             for each in set(range(board.size)) - shots:
-                outcomes = Counter(result_of(fleet, shots, each, announced) for fleet in fits)
+                outcomes = Counter(result_of(fleet, shots, each) for fleet in fits)
                 assert odds.hits[each] == len(fits) - outcomes[("miss", None)]
                 entropy = -sum(n / len(fits) * math.log2(n / len(fits)) for n in outcomes.values())
                 assert odds.information()[each] == pytest.approx(entropy)
-            record = knowledge.record
+            record = knowledge.shots
             assert {fleet for fleet in every if record.allows(fleet)} == set(fits)
-            result, length = result_of(truth, shots, square, announced)
-            fits = [f for f in fits if result_of(f, shots, square, announced) == (result, length)]
+            result, length = result_of(truth, shots, square)
+            fits = [f for f in fits if result_of(f, shots, square) == (result, length)]
             shots.add(square)
             knowledge.update(ShotFired(0, board.names[square], result, length))  # type: ignore[arg-type]
             if union(truth) == record.hits:
                 break  # The game would be over.
 
 
-def test_density_is_zero_exactly_where_no_ship_can_be() -> None:
-    """Compared with brute force: squares it calls empty are empty in all fleets that fit."""
-    game = Battleship(width=5, height=4, ships=[2, 1, 1], touching=False)
+def test_density_is_zero_only_where_no_ship_can_be() -> None:
+    """Compared with exact knowledge: squares it calls empty are empty in all fleets that fit."""
+    game = Battleship(width=5, height=4, ships=[2, 1, 1])
     board, rng = game.board, random.Random(2)
     for _ in range(5):
         truth = random_fleet(board, game.options.ships, rng)
-        knowledge = FleetKnowledge(game, 0)
-        shots = rng.sample(range(board.size), 8)
+        knowledge = BattleshipKnowledge(game, 0)
+        shots = rng.sample(range(board.size), 12)
         for number, square in enumerate(shots):
             result, length = result_of(truth, set(shots[:number]), square)
             knowledge.update(ShotFired(0, board.names[square], result, length))  # type: ignore[arg-type]
-        empty = board.squares(empty_squares(knowledge.record))
-        weights = density(knowledge.record)
-        assert not knowledge.odds().hits[empty].any()
-        assert not weights[empty].any() and not weights[shots].any()
+        odds, density = knowledge.odds(), knowledge.shots.density()
+        assert not density[shots].any()
+        assert not [
+            s for s in range(board.size) if not density[s] and odds.hits[s] and s not in shots
+        ]
 
 
 # Other libraries, conformance
@@ -326,16 +295,11 @@ def test_returns_equal_those_of_open_spiel(options: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("options", "seeds"),
     [
-        (
-            {"width": 5, "height": 4, "ships": [2, 1, 1], "touching": False}
-            | {"placement": "players", "announce_sunk": False},
-            range(1, 2),
-        ),
+        ({"width": 5, "height": 4, "ships": [2, 1, 1], "placement": "players"}, range(1, 2)),
         ({"width": 10, "height": 7, "ships": [4, 3, 2, 2]}, range(1)),
         ({**SMALL, "turn": "salvo"}, range(1)),
-        ({**SMALL, "turn": "hit_again"}, range(1)),
     ],
-    ids=["placed", "large", "salvo", "hit_again"],
+    ids=["placed", "large", "salvo"],
 )
 def test_conformance(options: dict[str, Any], seeds: range) -> None:
     check_game(make_game("battleship", **options), seeds)

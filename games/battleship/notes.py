@@ -1,0 +1,232 @@
+"""Everything that one viewer of Battleship knows, and observations as arrays."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from arena import ArraySpec, Event, GameArrays, Notes, Observation
+from games.battleship.board import LONGEST_SHIP, Board, Fleet, Ship, union
+from games.battleship.rules import (
+    Battleship,
+    FleetRevealed,
+    ShipsPlaced,
+    ShotCalled,
+    ShotFired,
+    ShotResult,
+    shot_result,
+)
+
+HIT_FACTOR = 50.0
+"""Factor of a place for each open hit that it covers: a ship with a hit is sunk before others are
+searched."""
+
+
+class Shot(NamedTuple):
+    """A shot with its result."""
+
+    square: int
+    result: ShotResult
+    length: int | None
+    """Length of the ship that it sank; None if it sank none."""
+    hits: int
+    """The set of squares that were hit by then, this one included."""
+
+
+class ShotRecord:
+    """Shots of one player at the fleet of the other.
+
+    Args:
+        board: The board.
+        lengths: Lengths of all ships of the fleet.
+    """
+
+    def __init__(self, board: Board, lengths: Sequence[int]) -> None:
+        self.board, self.lengths = board, lengths
+        self.fired: list[Shot] = []
+        self.shots = 0
+        """The set of squares that were shot at."""
+        self.hits = 0
+        """The set of squares that were hit."""
+        self.called = 0
+        """The set of squares of the salvo under way, whose results are not known yet."""
+
+    @property
+    def used(self) -> int:
+        """The set of squares that cannot be shot at again."""
+        return self.shots | self.called
+
+    def add(self, event: ShotFired | ShotCalled) -> None:
+        """Add the next shot."""
+        square = self.board.index[event.square]
+        if isinstance(event, ShotCalled):
+            self.called |= 1 << square
+            return
+        self.called &= ~(1 << square)
+        self.shots |= 1 << square
+        if event.result != "miss":
+            self.hits |= 1 << square
+        self.fired.append(Shot(square, event.result, event.length, self.hits))
+
+    def allows(self, ships: Fleet) -> bool:
+        """Return whether exactly these results would be those of shots at these ships."""
+        return all(
+            shot_result(ships, shot.hits, shot.square) == (shot.result, shot.length)
+            for shot in self.fired
+        )
+
+    @property
+    def afloat(self) -> tuple[int, ...]:
+        """Lengths of the ships that are not sunk, longest first."""
+        sunk = Counter(shot.length for shot in self.fired if shot.length)
+        left = Counter(self.lengths) - sunk
+        return tuple(sorted(left.elements(), reverse=True))
+
+    def known_sunk(self) -> int:
+        """Return the set of squares of the sunk ships whose place is certain."""
+        known = 0
+        for square, _, length, hits in self.fired:
+            # A sunk ship lies within the hits, and the last shot at it is one of its squares.
+            ships = self.board.ships[length] if length else ()
+            fitting = [s for s in ships if s.mask >> square & 1 and not s.mask & ~hits]
+            # Two candidates may share most squares, but only a single one is certain in all.
+            known |= fitting[0].mask if len(fitting) == 1 else 0
+        return known
+
+    def _places(self, length: int) -> Iterator[Ship]:
+        """Yield the ships of a length that may still be afloat, each looked at by itself.
+
+        Necessary conditions only: a ship does not lie on a miss or on a ship that is known to be
+        sunk, and at least one of its squares is left.
+        """
+        taken = self.known_sunk() | (self.shots & ~self.hits)
+        for ship in self.board.ships[length]:
+            if not ship.mask & taken and ship.mask & ~self.hits:
+                yield ship
+
+    def density(self) -> NDArray[np.float64]:
+        """Return the weight of a shot at each square: shape (squares,); 0 if no ship can be there.
+
+        Weight of a square = sum over the ships afloat and their places that cover it of
+        HIT_FACTOR ** (open hits in the place). A hit is open if it does not belong to a ship that
+        is known to be sunk. N. Berry, "Battleship", DataGenetics (2011),
+        https://www.datagenetics.com/blog/december32011/, counts for each square the places of
+        ships that cover it. Conflicts between ships are left out.
+        """
+        weights = np.zeros(self.board.size)
+        # Hits that belong to a known sunk ship attract no more shots.
+        still_open = self.hits & ~self.known_sunk()
+        for length, number in Counter(self.afloat).items():
+            for ship in self._places(length):
+                # A place through two open hits outweighs all places through one.
+                weight = number * HIT_FACTOR ** (ship.mask & still_open).bit_count()
+                weights[list(ship.squares)] += weight
+        return weights
+
+
+class BattleshipNotes(Notes):
+    """Ships and shots of both players as one viewer knows them. Texts, arrays and views read it.
+
+    Args:
+        game: The game that is played.
+        player: The seat of the viewer; -1 for a viewer who sees everything.
+    """
+
+    game: Battleship
+
+    def __init__(self, game: Battleship, player: int) -> None:
+        super().__init__(game, player)
+        self.fleets: list[Fleet] = [(), ()]
+        """The ships of each player that the viewer knows; of the other one only after the end."""
+        self.records = [ShotRecord(game.board, game.options.ships) for _ in range(2)]
+        """The shots by each player."""
+        self.latest_shot: ShotFired | ShotCalled | None = None
+
+    def update(self, event: Event) -> None:
+        """Add one more event that the viewer witnessed."""
+        match event:
+            case ShotFired(player) | ShotCalled(player):
+                self.records[player].add(event)
+                self.latest_shot = event
+            case ShipsPlaced(player, names):
+                # All ships by chance, or the next one.
+                self.fleets[player] += self.game.fleet(names)
+            case FleetRevealed(player, names):
+                self.fleets[player] = self.game.fleet(names)
+
+    @property
+    def fleet(self) -> Fleet:
+        """Own ships that are placed so far."""
+        return self.fleets[self.player]
+
+    @property
+    def shots(self) -> ShotRecord:
+        """The viewer's own shots."""
+        return self.records[self.player]
+
+    @property
+    def next_length(self) -> int | None:
+        """Length of the own ship that the viewer places next; None if there is none."""
+        placed, options = len(self.fleet), self.game.options
+        by_player = options.placement == "players" and placed < len(options.ships)
+        return options.ships[placed] if by_player else None
+
+    def sign(self, owner: int, square: int) -> str:
+        """Return a square of a board: `x` hit, `o` miss, `?` called, `S` ship, or `.`.
+
+        A shot hides the ship below it; its result says the same.
+        """
+        record = self.records[1 - owner]
+        if record.shots >> square & 1:
+            return "x" if record.hits >> square & 1 else "o"
+        if record.called >> square & 1:
+            return "?"
+        return "S" if union(self.fleets[owner]) >> square & 1 else "."
+
+
+class BattleshipArrays(GameArrays):
+    """Observations of Battleship as arrays."""
+
+    game: Battleship
+
+    @cached_property
+    def specs(self) -> Mapping[str, ArraySpec]:
+        """Return the specs of the arrays; rows and columns are those of the board.
+
+        - `fleet`: 1 for a square of an own ship.
+        - `shots`, `received`: own shots and those of the other player: -1 miss, 1 hit.
+        - `called`: 1 for a square of the own salvo under way, with turn=salvo.
+        - `afloat` (lengths 1 to 5): ships of the other player that are not sunk.
+        - `to_place` (lengths 1 to 5): 1 for the length of the ship to place now.
+        """
+        grid = (self.game.options.height, self.game.options.width)
+        return {
+            "fleet": ArraySpec(grid, 0, 1),
+            "shots": ArraySpec(grid, -1, 1),
+            "received": ArraySpec(grid, -1, 1),
+            **({"called": ArraySpec(grid, 0, 1)} if self.game.options.turn == "salvo" else {}),
+            "afloat": ArraySpec((LONGEST_SHIP,), 0, 10),
+            "to_place": ArraySpec((LONGEST_SHIP,), 0, 1),
+        }
+
+    def read(self, observation: Observation) -> dict[str, NDArray[Any]]:
+        notes: BattleshipNotes = observation.notes  # type: ignore[assignment]
+        arrays, board = self._zeros(), self.game.board
+        arrays["fleet"].flat[board.squares(union(notes.fleet))] = 1
+        for name, player in (("shots", notes.player), ("received", 1 - notes.player)):
+            record = notes.records[player]
+            arrays[name].flat[board.squares(record.shots)] = -1
+            arrays[name].flat[board.squares(record.hits)] = 1
+        if "called" in arrays:
+            arrays["called"].flat[board.squares(notes.shots.called)] = 1
+        # Counted by length; ships of equal length look alike.
+        for length in notes.shots.afloat:
+            arrays["afloat"][length - 1] += 1
+        if notes.next_length is not None:
+            arrays["to_place"][notes.next_length - 1] = 1
+        return arrays

@@ -86,7 +86,7 @@ test-mcp: build/venv-connectors/.ready
 	  tests/envs/test_mcp.py tests/envs/test_inspect.py
 # Fifty kills for each executor.
 test-ray: build/venv-connectors/.ready
-	ARENA_KILLS=50 build/venv-connectors/bin/python -m pytest -m ray tests/episodes tests/trainers/test_ray_model_servers.py
+	ARENA_KILLS=50 build/venv-connectors/bin/python -m pytest -m ray tests/episodes
 
 venv: $(VENV)/.test
 	@echo "Filled: $(VENV). To use it in this shell: . $(BIN)/activate"

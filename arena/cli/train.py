@@ -151,9 +151,9 @@ def train(options: TrainOptions) -> int:
     environment = Settings.load()
     config = _with_game_options(settled(options.part(TrainConfig)))
     if config.server not in ("", *OWNED_SERVERS):
-        from trainers.weight_sync.server_checks import server_urls
+        from trainers.weight_sync.model_server import base_url
 
-        server_urls(config.server)  # Before they are shown or stored: they hold no key.
+        base_url(config.server)  # Before it is shown or stored: it holds no key.
     host = host_of(config, options.resume, environment)
     # config.json stores the selected host, so that a resumed run does not select another.
     config = config.model_copy(update={"trainer_host": host.name})

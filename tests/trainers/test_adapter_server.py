@@ -30,7 +30,7 @@ from trainers.config.config import TrainConfig
 from trainers.hosts.embedded import EmbeddedHost
 from trainers.hosts.host import HostRequest
 from trainers.trajectory import Trajectory, TrajectoryGroup, Turn
-from trainers.weight_sync.server_checks import start_hint
+from trainers.weight_sync.own_server import start_hint
 
 QUESTION = "who had the rope in the library"
 ASK = Request((Message("user", QUESTION),), Sampling(max_tokens=6), logprobs=True)
@@ -262,8 +262,6 @@ def test_training_stops_when_the_old_weights_answer(server: ModelServer, table: 
         assert "\n" not in str(error.value)
 
     table.run(server.url, ignored)
-    with pytest.raises(StopPlaying, match="a test adapter, but does not answer with it"):
-        table.run(server.url, answers_nothing)
 
 
 async def answers_nothing(host: EmbeddedHost) -> None:
@@ -347,6 +345,3 @@ def test_a_server_with_a_key_and_without_a_root_for_adapters(
         assert "sk-planted" not in str(error.value)
     finally:
         served.stop()
-
-
-# The same with vLLM itself.

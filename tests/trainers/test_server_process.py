@@ -69,14 +69,14 @@ def test_a_restart_ends_the_old_process_and_its_workers(
 ) -> None:
     server.restart(command(server, tmp_path))
     first = pids(tmp_path)
-    assert server.running and all(map(runs, first))
+    assert server.is_running() and all(map(runs, first))
     server.restart(command(server, tmp_path, "stubborn"))
     wait_until_ended(*first)
     second = pids(tmp_path)
     assert set(first).isdisjoint(second) and all(map(runs, second))
     server.stop()  # SIGTERM is ignored: SIGKILL follows.
     wait_until_ended(*second)
-    assert not server.running
+    assert not server.is_running()
 
 
 def test_the_server_ends_with_a_starter_that_is_killed(tmp_path: Path) -> None:
@@ -104,10 +104,10 @@ def test_a_server_that_ends_is_noticed_and_takes_its_workers_along(
     main, worker = pids(tmp_path)
     os.kill(main, signal.SIGKILL)
     wait_until_ended(main, worker)
-    while server.running:
+    while server.is_running():
         time.sleep(0.01)
     server.restart(command(server, tmp_path))
-    assert server.running
+    assert server.is_running()
 
 
 def test_a_server_that_does_not_start_shows_the_end_of_its_log(
@@ -123,7 +123,7 @@ def test_a_server_that_does_not_start_shows_the_end_of_its_log(
     written = r"(loading|it wrote nothing) \(all of it: .*quiet\.log"
     with pytest.raises(StopPlaying, match=rf"does not answer at .* after 0.3 s: {written}"):
         quiet.restart([sys.executable, "-S", "-c", silent])
-    assert not quiet.running
+    assert not quiet.is_running()
 
 
 def test_a_port_of_another_program_is_named(tmp_path: Path) -> None:

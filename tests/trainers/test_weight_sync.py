@@ -23,14 +23,13 @@ if find_spec("torch") is None:
     pytest.skip("torch is not installed", allow_module_level=True)
 
 from preloaded import arena_command  # noqa: E402
-from test_adapter_server import ASK, Table, adapters, answered_by, train  # noqa: E402
+from test_adapter_server import ASK, Table, adapters, answered_by, play, train  # noqa: E402
 from tiny_model import build_tiny_model  # noqa: E402
 
 from arena.core.errors import StopPlaying  # noqa: E402
 from trainers.hosts.embedded import EmbeddedHost  # noqa: E402
 from trainers.weight_sync import own_server  # noqa: E402
-from trainers.weight_sync.full_weights import CheckpointRestart  # noqa: E402
-from trainers.weight_sync.lora_only import LoraOnly  # noqa: E402
+from trainers.weight_sync.server_bridge import ServerBridge  # noqa: E402
 from trainers.weight_sync.server_process import ServerProcess  # noqa: E402
 
 Steps = Callable[[EmbeddedHost], Awaitable[None]]
@@ -58,23 +57,22 @@ class Owner:
         self.table.run("arena", do, step, weight_sync=self.mode, **more)
 
 
-def server_process(host: EmbeddedHost, number: int = 0) -> ServerProcess:
-    assert isinstance(host.bridge, LoraOnly | CheckpointRestart)
-    own = [*host.bridge.servers][number].own
-    assert own is not None and isinstance(own.process, ServerProcess)
-    return own.process
+def server_process(host: EmbeddedHost) -> ServerProcess:
+    assert isinstance(host.bridge, ServerBridge)
+    assert host.bridge.server.own is not None
+    return host.bridge.server.own.process
 
 
-def own_process(host: EmbeddedHost, number: int = 0) -> int:
-    process = server_process(host, number)
-    assert process.running and process.process_id is not None
+def own_process(host: EmbeddedHost) -> int:
+    process = server_process(host)
+    assert process.is_running() and process.process_id is not None
     return process.process_id
 
 
-async def kill(host: EmbeddedHost, number: int = 0) -> None:
-    """Kill a server of the run, and wait until nothing listens at its port."""
-    port = server_process(host, number).port
-    os.killpg(own_process(host, number), signal.SIGKILL)
+async def kill(host: EmbeddedHost) -> None:
+    """Kill the server of the run, and wait until nothing listens at its port."""
+    port = server_process(host).port
+    os.killpg(own_process(host), signal.SIGKILL)
     # What is killed is the stand-in of `preloaded`; the server itself ends a moment later.
     with suppress(ConnectionRefusedError):
         while True:
@@ -146,25 +144,17 @@ def test_a_failed_transfer_stops_the_run_and_the_step_is_repeated(
     owner.run(repeated)
 
 
-def test_several_servers_of_the_run_have_the_weights_of_each_step(
-    model: Path, tmp_path: Path
-) -> None:
-    owner = Owner(Table(tmp_path, model), "lora_only")
-
+def test_a_server_that_is_lost_gets_its_adapter_again(model: Path, tmp_path: Path) -> None:
     async def two_steps(host: EmbeddedHost) -> None:
-        one, other = (f"http://127.0.0.1:{server_process(host, n).port}" for n in (0, 1))
+        url = f"http://127.0.0.1:{server_process(host).port}"
         await train(host)
-        assert adapters(one) == adapters(other) == {"away@1"}
-        # While one is lost the other answers; the next step starts the lost one again.
-        await kill(host, 0)
+        await kill(host)
         await answered_by(host, None, 1)
-        assert not server_process(host, 0).running
-        await train(host)
-        assert adapters(one) == adapters(other) == {"away@2"}
-        # Without any server, the last one that is asked is started again.
-        await kill(host, 0)
-        await kill(host, 1)
+        assert adapters(url) == {"away@1"}
+        groups = await play(host)
+        await kill(host)
+        await host.train(groups, 0)
+        assert adapters(url) == {"away@2"}
         await answered_by(host, None, 2)
-        assert server_process(host, 0).running != server_process(host, 1).running
 
-    owner.run(two_steps, servers=2)
+    Owner(Table(tmp_path, model), "lora_only").run(two_steps)

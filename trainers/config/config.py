@@ -115,20 +115,18 @@ class TrainConfig(BudgetLimits):
     (`arena pretrain --notebook`). Empty: the host's default; of the embedded host
     clue-tiny for Cluedo, else scratch."""
     server: str = setting("", HOST, changeable=True)
-    """Server that answers in place of this process: the URL of one that runs (arena serve, vLLM) or
-    several URLs with commas, or `vllm` or `arena` to start one for the run."""
+    """Server that answers in place of this process: the URL of one that runs (arena serve, vLLM),
+    or `vllm` or `arena` to start one for the run."""
     weight_sync: WeightSync = setting("lora_only", HOST, changeable=True)
     """How --server gets new weights. lora_only: load the adapter. lora_restart: restart the run's
     own server, then load the adapter. none: restart it with the full checkpoint. shared_vllm: write
     into vLLM's memory."""
-    servers: int = setting(1, HOST, flag=False, changeable=True, ge=1, le=1024)
-    """Servers that --server vllm or arena starts: here, or with --executor ray on the cluster."""
     sync_every: int = setting(1, HOST, flag=False, ge=1)
     """Steps between transfers of weights to --server. Until then the older weights play."""
     vllm_python: str = setting("", HOST, flag=False, changeable=True, variable="ARENA_VLLM_PYTHON")
     """Python interpreter with vLLM, for --server vllm. Empty: this one."""
     vllm_port: int = setting(0, HOST, flag=False, changeable=True, ge=0, le=65535)
-    """Port of the server that --server vllm or arena starts; several count up. 0: a free one."""
+    """Port of the server that --server vllm or arena starts. 0: a free one."""
     vllm_args: str = setting("", HOST, flag=False, changeable=True)
     """Further arguments of the server that --server vllm or arena starts."""
     lora_rank: int = setting(0, HOST, ge=0, le=512)
@@ -262,13 +260,6 @@ class TrainConfig(BudgetLimits):
     def served_name(self) -> str:
         """Name of the model at its host and servers."""
         return self.model_name or self.experiment
-
-    @property
-    def places_servers(self) -> bool:
-        """Whether the run's own servers are on the nodes of a Ray cluster."""
-        # Servers of all weights read them from this machine's memory or disk.
-        owned = self.server in OWNED_SERVERS and self.weight_sync not in FULL_WEIGHTS
-        return owned and self.executor == "ray"
 
     @property
     def starts_from_scratch(self) -> bool:

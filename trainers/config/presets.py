@@ -19,7 +19,7 @@ from pydantic import JsonValue
 from arena.core.errors import UsageError
 from arena.llm.config import SettingsLayer, merged, near_matches
 from arena.llm.config_file import read_toml
-from trainers.config.config import FULL_WEIGHTS, OWNED_SERVERS, TrainConfig
+from trainers.config.config import OWNED_SERVERS, TrainConfig
 
 PRESETS = Path(__file__).with_name("presets")
 DEFAULT = "default"
@@ -122,7 +122,6 @@ def _sync_problem(config: TrainConfig) -> str:
     sync, sync_every, vllm_port = (
         f"--weight-sync {mode}", f"sync_every={every}", f"vllm_port={port}"
     )  # fmt: skip
-    servers, several = f"servers={config.servers}", config.servers > 1
     ahead, plays_ahead = f"--async-steps {config.async_steps}", bool(config.async_steps)
     running = f"a server that runs already is --server http://127.0.0.1:{port}"
     problems = {
@@ -131,11 +130,6 @@ def _sync_problem(config: TrainConfig) -> str:
         f"{sync}: only the run's own server is restarted; {start}": (
             mode in ("lora_restart", "none") and not owned
         ),
-        f"{sync}: several servers get adapters only; use lora_only": (
-            "," in server and mode != "lora_only"
-        ),
-        f"{servers}: only servers that the run starts are counted; {start}": several and not owned,
-        f"{servers}: {sync} has one server; use lora_only": several and mode in FULL_WEIGHTS,
         f"{sync}: only vLLM shares its memory; {start}": (
             mode == "shared_vllm" and server == "arena"
         ),

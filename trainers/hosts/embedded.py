@@ -15,7 +15,8 @@ from trainers.hosts.host import HostRequest, require_open
 from trainers.hosts.selection import Footprint, base_checkpoint, check_device, check_fits, footprint
 from trainers.runs.records import RunFiles
 from trainers.trajectory import TokenSequence, TrajectoryGroup
-from trainers.weight_sync.server_checks import check_own_server, check_servers
+from trainers.weight_sync.model_server import check_server
+from trainers.weight_sync.own_server import check_own_server
 
 if TYPE_CHECKING:
     from trainers.hosts.embedded_trainer import EmbeddedTrainer
@@ -54,7 +55,7 @@ class EmbeddedHost:
         if config.server in OWNED_SERVERS:
             check_own_server(config)
         elif config.server:
-            check_servers(self._request)
+            check_server(self._request)
 
     def footprint(self) -> Footprint | None:
         """Return the memory and disk that the run needs; None before its base model is made.

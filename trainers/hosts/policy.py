@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import math
-import time
-import zlib
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -70,19 +67,17 @@ class HostedPolicy:
         if reload_on_loss:
             self._reload_causes.add("connection")
 
-    async def complete(self, request: Request, *, is_last: bool = True) -> Completion:
+    async def complete(self, request: Request) -> Completion:
         """Return the completion with the `policy_version` of the weights that answered.
 
-        With `is_last` no other server can answer, so that a lost one is worth waiting for. Raises
-        BackendError if the server failed, or answered with another step's weights.
+        Raises BackendError if the server failed, or answered with another step's weights.
         """
         # A request may ask for one version; it takes precedence over the policy's own step.
         step = self._step if request.policy_version is None else request.policy_version
         try:
             return await self._complete(request, step)
         except BackendError as error:
-            causes = self._reload_causes if is_last else self._reload_causes - {"connection"}
-            if self._reload is None or error.cause not in causes:
+            if self._reload is None or error.cause not in self._reload_causes:
                 raise
         # Once per call: a restart of the server may have lost the weights.
         await self._reload(step)
@@ -102,60 +97,6 @@ class HostedPolicy:
 
     async def close(self) -> None:
         """Do nothing: all policies of a host share its connections, which the host closes."""
-
-
-OVERLOAD = 1.25
-"""Load, relative to the mean, from which on a server gets no further chats."""
-REST = 15.0
-"""Seconds for which a server that did not answer is not asked, while others do."""
-
-
-class SeveralServers:
-    """Distributes requests among servers that have the same weights.
-
-    A chat goes to one server, which keeps the keys and values of its beginning, unless that server
-    has more than its share of the requests (consistent hashing with bounded loads, Mirrokni et al.
-    2018, arXiv:1608.01350). If a server does not answer, another one does.
-    """
-
-    def __init__(self, policies: Sequence[HostedPolicy]) -> None:
-        self.model = policies[0].model
-        self.context_length = policies[0].context_length
-        self._policies = policies
-        self._running = [0] * len(policies)
-        self._resting = [-math.inf] * len(policies)
-        """Times until which a server is not asked."""
-
-    async def complete(self, request: Request) -> Completion:
-        """Return the completion of one server. Raises BackendError if none answers."""
-        order = self._order(request)
-        for number in order:
-            self._running[number] += 1
-            try:
-                return await self._policies[number].complete(request, is_last=number == order[-1])
-            except BackendError as error:
-                if error.cause != "connection" or number == order[-1]:
-                    raise
-                self._resting[number] = time.monotonic() + REST
-            finally:
-                self._running[number] -= 1
-        raise AssertionError("the last server answers or raises")
-
-    def _order(self, request: Request) -> list[int]:
-        """Return the numbers of the servers in the order in which they are asked."""
-        now, count = time.monotonic(), len(self._policies)
-        # A chat begins with rules, seat and deal: the same in all requests of a game.
-        start = "\n".join(message.content for message in request.messages[:2])
-        home = zlib.crc32(start.encode()) % count
-        limit = OVERLOAD * (sum(self._running) + 1) / count
-        numbers = sorted(range(count), key=lambda number: (number - home) % count)
-        # Sorting is stable: among equals, those nearest to `home` stay first.
-        return sorted(
-            numbers, key=lambda n: (self._resting[n] > now, self._running[n] + 1 > max(1, limit))
-        )
-
-    async def close(self) -> None:
-        """Do nothing: the host closes the connections."""
 
 
 def inference_server(

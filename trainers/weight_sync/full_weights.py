@@ -1,4 +1,4 @@
-"""Bridges to one server of full weights: what they share, and the mode `none`.
+"""Bridges to a server of full weights: what they share, and the mode `none`.
 
 The server has the weights of one step. This process answers for others: those of earlier
 checkpoints, as opponents and in held-out evaluations.
@@ -6,10 +6,7 @@ checkpoints, as opponents and in held-out evaluations.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
-from contextlib import asynccontextmanager
-from functools import partial
+from collections.abc import Callable, Collection, Sequence
 
 from arena.llm.backend import Backend, Completion, Request
 from trainers.hosts.embedded_trainer import EmbeddedTrainer
@@ -17,92 +14,52 @@ from trainers.hosts.host import HostRequest
 from trainers.hosts.policy import ServedWeights
 from trainers.trajectory import TrajectoryGroup
 from trainers.weight_sync.in_process import InProcess
-from trainers.weight_sync.model_server import ModelServer
-from trainers.weight_sync.server_group import ServerGroup
-from trainers.weight_sync.weight_proof import PROBE, Chat, ProbeReply, first_chat
+from trainers.weight_sync.server_bridge import ServerBridge
+from trainers.weight_sync.weight_proof import PROBE, Chat, ProbeReply
 
 
-class FullWeights(ABC):
-    """A `Bridge` to one server; subclasses transfer the weights."""
+class FullWeights(ServerBridge):
+    """Base of a `Bridge` to a server that has one step's weights."""
 
     def __init__(self, request: HostRequest, trainer: EmbeddedTrainer) -> None:
-        """Start nothing yet. Raises UsageError if another program uses a port."""
-        self.servers = ServerGroup(request, trainer)
-        self._trainer = trainer
+        """Start nothing yet. Raises UsageError if another program uses the port."""
+        super().__init__(request, trainer)
         self._here = InProcess(trainer)
         self._served: int | None = None
         """The step that the server was proven to have; None: not known."""
 
-    @property
-    def server(self) -> ModelServer:
-        """Return the server."""
-        return self.servers.only
-
-    @abstractmethod
-    async def start(self) -> None:
-        """See `Bridge`."""
-
-    @asynccontextmanager
-    async def updating(self) -> AsyncIterator[None]:
-        """Do nothing: the server has weights of its own."""
-        yield
-
     async def publish(self, step: int, groups: Sequence[TrajectoryGroup]) -> dict[str, float]:
         self._here.evict()
-        if self.servers.newest != step:
-            return {}
-        return await self.servers.publish(step, partial(self._publish, step, first_chat(groups)))
+        return await super().publish(step, groups)
 
-    def policy(self, step: int | None) -> SplitPolicy:
-        (hosted,) = self.servers.policies(step, self._serve, self._reload)
-        return SplitPolicy(hosted, self._here, self._has, step)
+    def policy(self, step: int | None) -> Backend:
+        return SplitPolicy(super().policy(step), self._here, self._has, step)
 
     async def keep(self, steps: Collection[int]) -> None:
         await self._here.keep(steps)
 
-    async def close(self) -> None:
-        await self.servers.close()
-
-    @abstractmethod
-    async def _revive(self) -> None:
-        """Start the run's own server again after it has ended, for a transfer that follows."""
-
-    @abstractmethod
-    async def _transfer(self, step: int, chat: Chat) -> ProbeReply:
-        """Transfer the weights of a step; returns a reply to the chat that proves them."""
-
-    async def _prove(self, step: int, chat: Chat) -> ProbeReply:
-        server = self.server
-        earlier = self.servers.earlier_steps(step)
-        reply = await server.proof.prove(server.base_name, step, chat, earlier)
+    async def _prove_served(self, step: int, chat: Chat) -> ProbeReply:
+        reply = await self._prove(self.base_name, step, chat)
         self._served = step
         return reply
-
-    async def _publish(self, step: int, chat: Chat, server: ModelServer) -> ProbeReply:
-        async with server.loading:
-            return await self._transfer_to_running(step, chat)
-
-    async def _transfer_to_running(self, step: int, chat: Chat) -> ProbeReply:
-        if await self.server.is_dead():
-            await self._revive()
-        return await self._transfer(step, chat)
 
     def _has(self, step: int) -> bool:
         """Return whether the server answers for this step."""
         # Before a lost server is back, its step is that of the newest policy.
-        return step == (self.servers.newest if self._served is None else self._served)
+        return step == (self.newest if self._served is None else self._served)
 
-    async def _serve(self, server: ModelServer, step: int) -> ServedWeights:
+    async def _serve(self, step: int) -> ServedWeights:
         if self._served != step:
-            await self._reload(server, step)
-        return ServedWeights(server.base_name, step)
+            await self._reload(step)
+        return ServedWeights(self.base_name, step)
 
-    async def _reload(self, server: ModelServer, step: int) -> None:
-        async with server.loading:
-            if await server.is_dead():
+    async def _reload(self, step: int) -> None:
+        async with self._loading:
+            if await self.server.is_dead():
                 self._served = None
+                await self._revive()
             if self._served != step:
-                await self._transfer_to_running(step, PROBE)
+                await self._transfer(step, PROBE)
 
 
 class SplitPolicy:
@@ -133,17 +90,16 @@ class CheckpointRestart(FullWeights):
     """The mode `none`: the run's own server is restarted with the checkpoint of a step."""
 
     async def start(self) -> None:
-        step, server = self.servers.newest, self.server
-        await self.servers.start(self._trainer.checkpoint(step))
+        step = self.newest
+        await self._start(self._trainer.checkpoint(step))
         # It was started with this checkpoint, by us.
-        await server.proof.calibrate(server.base_name, step)
-        await self._prove(step, PROBE)
+        await self.proof.calibrate(self.base_name, step)
+        await self._prove_served(step, PROBE)
 
     async def _revive(self) -> None:
         """Do nothing: `_transfer` starts the server in any case."""
 
     async def _transfer(self, step: int, chat: Chat) -> ProbeReply:
         self._served = None
-        await self.server.restart(self._trainer.checkpoint(step))
-        await self.server.identify()
-        return await self._prove(step, chat)
+        await self._restart(self._trainer.checkpoint(step))
+        return await self._prove_served(step, chat)

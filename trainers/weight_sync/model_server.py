@@ -7,29 +7,28 @@ compared with the trainer's weights.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import httpx
 from pydantic import JsonValue, SecretStr, ValidationError
 
-from arena.core.errors import BackendError, StopPlaying
-from backends.openai_http import HTTPBackend, ModelCard, ModelList
+from arena.core.errors import BackendError, StopPlaying, UsageError
+from backends.openai_http import ModelCard, ModelList, check_url
 from backends.provider_errors import extract_message, safe_excerpt, status_error
-from trainers.weight_sync.own_server import OwnServer
-
-if TYPE_CHECKING:
-    from trainers.weight_sync.weight_proof import WeightProof
+from backends.server import shared_adapters
+from trainers.config.config import FULL_WEIGHTS, OWNED_SERVERS
+from trainers.hosts.host import HostRequest
+from trainers.hosts.selection import art_server
+from trainers.weight_sync.own_server import OwnServer, start_hint
+from trainers.weight_sync.server_process import ServerProcess
 
 TIMEOUT = httpx.Timeout(120.0, connect=10.0)
 """Seconds; merging an adapter into a large model takes some."""
 
 
 class ModelServer:
-    """Loads adapters into one server, restarts it if it is the run's own, and proves its weights.
-
-    The calls that are no coroutines block; while games are played they are made in a thread.
-    """
+    """Calls beside those for games: models, adapters, routes for training. They block."""
 
     def __init__(
         self,
@@ -41,7 +40,7 @@ class ModelServer:
         """Connect nothing yet.
 
         Args:
-            url: with /v1 at its end; that of an `own` server follows from its place.
+            url: with /v1 at its end.
             key: its API key, if it has one.
             start_hint: ends error messages: commands that start a suitable server.
             own: the server, if this run starts and stops it.
@@ -50,13 +49,6 @@ class ModelServer:
         self.key = key.get_secret_value().strip() if key else ""
         self.start_hint = start_hint
         self.own = own
-        self.base_name = ""
-        """Name of the weights that are no adapter."""
-        self.loading = asyncio.Lock()
-        """Held while weights are transferred."""
-        self._proof: WeightProof | None = None
-
-    # Adapters
 
     def models(self) -> list[ModelCard]:
         """Return the base model and all loaded adapters.
@@ -116,62 +108,9 @@ class ModelServer:
         if reply.status_code != 200:
             raise StopPlaying(f"{self._root}/{route}: {self._cause(reply)}; {self.start_hint}")
 
-    # A server of this run
-
-    async def place(self) -> None:
-        """Determine the address of an own server; do nothing for another one."""
-        if self.own is not None:
-            await asyncio.to_thread(self.own.process.place)
-            self._follow(self.own)
-
-    async def restart(self, model: Path) -> None:
-        """Start an own server with the checkpoint in this folder. Raises as OwnServer does."""
-        assert self.own is not None, "the server belongs to someone else"
-        await asyncio.to_thread(self.own.restart, model)
-        self._follow(self.own)
-
     async def is_dead(self) -> bool:
         """Return whether it is an own server that has ended."""
-        return self.own is not None and not await asyncio.to_thread(self.own.is_running)
-
-    def _follow(self, own: OwnServer) -> None:
-        """Use the address of the own server: it changes if its node is lost."""
-        self.url = f"{own.process.url}/v1"
-        if self._proof is not None:
-            self.http.url = self.url
-
-    async def close(self) -> None:
-        """Close the connections, and stop an own server."""
-        if self._proof is not None:
-            await self.http.close()
-        if self.own is not None:
-            await asyncio.to_thread(self.own.process.stop)
-
-    # Proof of its weights
-
-    async def connect(self, proof: WeightProof) -> ModelCard:
-        """Use these connections; returns the server's base model."""
-        self._proof = proof
-        return await self.identify()
-
-    async def identify(self) -> ModelCard:
-        """Ask for the base model's name, which a restart may change; returns the model."""
-        listed = await asyncio.to_thread(self.base_model)
-        self.base_name = listed.id
-        return listed
-
-    @property
-    def proof(self) -> WeightProof:
-        """Return the comparison with the trainer's weights."""
-        assert self._proof is not None, "connect it first"
-        return self._proof
-
-    @property
-    def http(self) -> HTTPBackend:
-        """Return the connections for games."""
-        return self.proof.http
-
-    # Requests
+        return self.own is not None and not await asyncio.to_thread(self.own.process.is_running)
 
     def _change(self, verb: str, body: dict[str, JsonValue], allowed_status: int = 200) -> None:
         reply = self._send("POST", f"/{verb}_lora_adapter", body)
@@ -210,3 +149,59 @@ class ModelServer:
 
 def _load_body(name: str, folder: Path) -> dict[str, JsonValue]:
     return {"lora_name": name, "lora_path": f"{folder.resolve()}"}
+
+
+def server_of_run(request: HostRequest, device: str, context: int) -> ModelServer:
+    """Return the server of `--server`, not started. Raises UsageError if its port is in use."""
+    config, key = request.config, request.settings.secret("ARENA_API_KEY")
+    if config.server not in OWNED_SERVERS:
+        url = base_url(config.server)
+        return ModelServer(url, key, start_hint(request, url))
+    log = request.folder / "server.log"
+    process = ServerProcess(f"--server {config.server}", config.vllm_port, log)
+    own = OwnServer(config, process, request.folder / "adapters", device, context)
+    return ModelServer(f"{process.url}/v1", key, f"its log is {log}", own)
+
+
+def base_url(server: str) -> str:
+    """Return the URL with /v1 at its end. Raises UsageError if it is not one, or holds a key."""
+    if "#" in server:
+        raise UsageError("--server: leave out # and what follows: --base-model names the model")
+    try:
+        base = check_url(server)
+    except UsageError as error:
+        raise UsageError(f"--server: {error}") from None
+    return base if base.endswith("/v1") else f"{base}/v1"
+
+
+def check_server(request: HostRequest) -> None:
+    """Raise UsageError unless the server answers and takes adapters from the run's folder."""
+    config, url = request.config, base_url(request.config.server)
+    server = ModelServer(url, request.settings.secret("ARENA_API_KEY"), start_hint(request, url))
+    problem = ""
+    try:
+        server.models()
+        # In the other modes, attaching to vLLM's memory is the test.
+        if config.weight_sync not in FULL_WEIGHTS:
+            problem = server.load_problem(adapters_folder(request, server) / "none")
+    except (BackendError, StopPlaying) as error:
+        problem = f"{error}"
+    if problem:
+        remedy = "" if server.start_hint in problem else f"; {server.start_hint}"
+        # Without the flag, the server may come from variables that also serve `arena play`.
+        variables = " (from LLM_BACKEND and ART_WRAPPER_URL)"
+        origin = variables if config.server == art_server(request.settings) else ""
+        raise UsageError(f"--server {url.removesuffix('/v1')}{origin}: {problem}{remedy}")
+
+
+def adapters_folder(request: HostRequest, server: ModelServer) -> Path:
+    """Return the folder in which the server finds the adapters of a run, and no other files.
+
+    It is in the run's folder, or if the server may not read that, where `arena serve` looks by
+    default.
+    """
+    own = request.folder / "adapters"
+    if server.own is not None or "--lora-root" not in server.load_problem(own / "none"):
+        return own
+    digest = hashlib.sha256(str(own.resolve()).encode()).hexdigest()[:8]
+    return shared_adapters() / f"{request.config.experiment}-{digest}"

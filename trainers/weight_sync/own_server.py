@@ -4,27 +4,33 @@ from __future__ import annotations
 
 import json
 import shlex
+import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from pydantic import SecretStr
+import httpx
 
+from arena.core.errors import UsageError
+from backends.embedded import DEFAULT_CHECKPOINT, find_checkpoint
 from trainers.config.config import DEFAULT_LORA_RANK, FULL_WEIGHTS, TrainConfig
 from trainers.hosts.host import HostRequest
-from trainers.weight_sync.server_process import ServerProcess
-
-if TYPE_CHECKING:
-    from trainers.weight_sync.ray_servers import PlacedServer
+from trainers.weight_sync.server_process import HOST, ServerProcess
 
 LORA_RANKS = (16, 32, 64, 128, 256, 512)
 """The ranks for which vLLM can reserve memory."""
 ARENA = (sys.executable, "-m", "arena")
+VLLM = ("-m", "vllm.entrypoints.openai.api_server")
 PLUGIN = Path(__file__).with_name("vllm_plugin")
 """Folder for vLLM's PYTHONPATH: a module, and the metadata that registers it as a plugin."""
-KEY_VARIABLES = ("ARENA_API_KEY", "VLLM_API_KEY")
-"""Variables in which `arena serve` and vLLM find the key that clients must send."""
+SHARED_WEIGHTS = json.dumps({"backend": "arena_shared"})
+"""Value of vLLM's --weight-transfer-config that uses the plugin."""
+CHECK_SECONDS = 60.0
+LOOK_FOR_VLLM = """
+import importlib.util, sys
+sys.exit(None if importlib.util.find_spec("vllm") else "vllm is not installed there")
+"""
+"""Program of the interpreter with vLLM; does not import vLLM, which takes ten seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,89 +38,49 @@ class OwnServer:
     """A server that the run starts, and how to start it with given weights."""
 
     config: TrainConfig
-    process: ServerProcess | PlacedServer
-    """Process of the server, here or on a node of a cluster. Its calls block for seconds."""
+    process: ServerProcess
+    """Process of the server. Its calls block for seconds."""
     adapters: Path
     """Folder from which the server may load adapters."""
     device: str
     context: int
     """Tokens of the longest chat."""
-    key: SecretStr | None = None
-    """API key that the server asks for; None: that of its environment."""
 
     def restart(self, model: Path) -> float:
         """Serve the checkpoint in this folder; returns seconds. Raises as ServerProcess does."""
-        self.process.place()
-        keys = dict.fromkeys(KEY_VARIABLES, self.key.get_secret_value()) if self.key else {}
         if self.config.server == "arena":
             self.adapters.mkdir(parents=True, exist_ok=True)
-            return self.process.restart(self._arena_command(model), keys)
+            return self.process.restart(self._arena_command(model))
         from trainers.algorithms.checkpoint_files import merge_checkpoint  # Imports torch.
 
         merge_checkpoint(model)  # vLLM starts with whole weights only.
-        return self.process.restart(vllm_command(self, model), vllm_variables(self.config) | keys)
-
-    def is_running(self) -> bool:
-        """Return whether it was started and has not ended; may block for a second."""
-        return self.process.running
+        return self.process.restart(self._vllm_command(model), vllm_variables(self.config))
 
     def _arena_command(self, model: Path) -> list[str]:
         return [
-            *ARENA, "serve", f"{model}", "--host", self.process.host,
-            "--port", f"{self.process.port}",
+            *ARENA, "serve", f"{model}", "--host", HOST, "--port", f"{self.process.port}",
             "--lora-root", f"{self.adapters}", "--context", f"{self.context}",
             "--device", self.device, "--threads", f"{self.config.threads}",
             "--drain-seconds", "5", *shlex.split(self.config.vllm_args),
         ]  # fmt: skip
 
-
-def own_servers(
-    request: HostRequest, adapters: Path, device: str, context: int, key: SecretStr | None
-) -> list[OwnServer]:
-    """Return the servers of `--server vllm` or `arena`, not started.
-
-    They load adapters from `adapters`; the key is that of servers on other nodes of a cluster.
-    Raises UsageError if another program uses a port.
-    """
-    config = request.config
-    name, port = f"--server {config.server}", config.vllm_port
-    # The first has the name that it always had.
-    logs = [request.folder / f"server{n + 1 if n else ''}.log" for n in range(config.servers)]
-    ports = [port + n if port else 0 for n in range(config.servers)]
-    if config.places_servers:
-        from trainers.weight_sync.ray_servers import ClusterPlacement, PlacedServer
-
-        placement = ClusterPlacement(config.servers, config.address, with_gpus=device != "cpu")
-        return [
-            OwnServer(config, PlacedServer(placement, n, name, ports[n], logs[n]), adapters,
-                      device, context, key)
-            for n in range(config.servers)
+    def _vllm_command(self, model: Path) -> list[str]:
+        config = self.config
+        options = [
+            "--model", f"{model}", "--host", HOST, "--port", f"{self.process.port}",
+            "--max-model-len", f"{self.context}",
         ]  # fmt: skip
-    return [
-        OwnServer(config, ServerProcess(name, each, log), adapters, device, context)
-        for each, log in zip(ports, logs, strict=True)
-    ]
-
-
-def vllm_command(server: OwnServer, model: Path) -> list[str]:
-    """Return the command that starts vLLM with this checkpoint."""
-    config = server.config
-    options = [
-        "--model", f"{model}", "--host", server.process.host, "--port", f"{server.process.port}",
-        "--max-model-len", f"{server.context}",
-    ]  # fmt: skip
-    if config.weight_sync not in FULL_WEIGHTS:
-        # Two: the newest adapter, and one other in the same batch.
-        options += ["--enable-lora", "--max-loras", "2"]
-        options += ["--max-lora-rank", f"{served_rank(config.trained_rank)}"]
-    if config.weight_sync == "shared_vllm":
-        options += ["--weight-transfer-config", json.dumps({"backend": "arena_shared"})]
-    if server.device == "cpu":
-        # Compiling takes a minute and gains nothing there.
-        options += ["--dtype", "float32", "--enforce-eager"]
-    module = ["-m", "vllm.entrypoints.openai.api_server"]
-    # The user's arguments are last: vLLM takes the last value of a flag.
-    return [vllm_python(config), *module, *options, *shlex.split(config.vllm_args)]
+        if config.weight_sync not in FULL_WEIGHTS:
+            # Two: the newest adapter, and one other in the same batch.
+            options += ["--enable-lora", "--max-loras", "2"]
+            options += ["--max-lora-rank", f"{served_rank(config.trained_rank)}"]
+        if config.weight_sync == "shared_vllm":
+            options += ["--weight-transfer-config", SHARED_WEIGHTS]
+        if self.device == "cpu":
+            # Compiling takes a minute and gains nothing there.
+            options += ["--dtype", "float32", "--enforce-eager"]
+        # The user's arguments are last: vLLM takes the last value of a flag.
+        return [vllm_python(config), *VLLM, *options, *shlex.split(config.vllm_args)]
 
 
 def vllm_variables(config: TrainConfig) -> dict[str, str]:
@@ -139,3 +105,40 @@ def vllm_python(config: TrainConfig) -> str:
 def served_rank(rank: int) -> int:
     """Return the smallest rank that vLLM can reserve memory for, and that holds this one."""
     return next(served for served in (DEFAULT_LORA_RANK, *LORA_RANKS) if rank <= served)
+
+
+def check_own_server(config: TrainConfig) -> None:
+    """Raise UsageError unless the server's program is installed."""
+    if config.server != "vllm":
+        return
+    python = vllm_python(config)
+    try:
+        done = subprocess.run(
+            [python, "-c", LOOK_FOR_VLLM],
+            check=False, capture_output=True, text=True, timeout=CHECK_SECONDS,
+        )  # fmt: skip
+        problem = done.stderr.strip().rpartition("\n")[2]
+    except (OSError, subprocess.TimeoutExpired) as error:
+        problem = f"{error}"
+    if problem:
+        raise UsageError(
+            f"--server vllm: {python}: {problem}; name the interpreter of an environment with vLLM "
+            "by vllm_python"
+        )
+
+
+def start_hint(request: HostRequest, url: str) -> str:
+    """Return the commands that start a suitable server, for one line of an error message."""
+    config, address = request.config, httpx.URL(url)
+    port = address.port or {"http": 80, "https": 443}[address.scheme]
+    folder, vllm = find_checkpoint(config.base_model), f"python {' '.join(VLLM)}"
+    if config.weight_sync == "shared_vllm":
+        return (
+            f"start one with `VLLM_SERVER_DEV_MODE=1 PYTHONPATH={PLUGIN} {vllm} --model {folder} "
+            f"--weight-transfer-config '{SHARED_WEIGHTS}' --port {port}`"
+        )
+    return (
+        f"start one with `arena serve {config.base_model or DEFAULT_CHECKPOINT} --port {port}` or "
+        f"`VLLM_ALLOW_RUNTIME_LORA_UPDATING=1 {vllm} --model {folder} --dtype float32 "
+        f"--enable-lora --max-lora-rank {served_rank(config.trained_rank)} --port {port}`"
+    )

@@ -19,10 +19,7 @@ import threading
 
 
 def end_with_parent() -> None:
-    """Let Linux send SIGTERM to this process when its parent ends, were it by `kill -9`.
-
-    Ray kills the children of an actor with it, so also this guard.
-    """
+    """Let Linux send SIGTERM to this process when its parent ends, were it by `kill -9`."""
     if sys.platform == "linux":
         import ctypes
 

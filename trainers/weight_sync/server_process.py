@@ -37,21 +37,14 @@ class ServerProcess:
     The calls block for seconds. They may come from different threads, one at a time.
     """
 
-    def __init__(
-        self,
-        name: str,
-        port: int,
-        log: Path,
-        host: str = HOST,
-    ) -> None:
+    def __init__(self, name: str, port: int, log: Path) -> None:
         """Choose the address; nothing is started. Raises UsageError if the port is in use.
 
         `name` is that of the program in errors. The port 0 takes a free one, which stays the same
-        for all restarts. Each start continues the log. `host` is an IP address of this machine.
+        for all restarts. Each start continues the log.
         """
         self.name = name
-        self.host = host
-        self.port = free_port(port, host)
+        self.port = free_port(port)
         self._log = log
         self._log_start = 0
         """Size of the log when the server was started last."""
@@ -61,15 +54,11 @@ class ServerProcess:
     @property
     def url(self) -> str:
         """Return the base URL, without a path."""
-        return server_url(self.host, self.port)
+        return f"http://{HOST}:{self.port}"
 
-    @property
-    def running(self) -> bool:
+    def is_running(self) -> bool:
         """Return whether the server was started and has not ended."""
         return self._process is not None and self._process.poll() is None
-
-    def place(self) -> None:
-        """Do nothing: this server stays at its address."""
 
     @property
     def process_id(self) -> int | None:
@@ -133,7 +122,7 @@ class ServerProcess:
         deadline = time.monotonic() + PORT_SECONDS
         while True:
             try:
-                free_port(self.port, self.host)
+                free_port(self.port)
                 return
             except UsageError:
                 if time.monotonic() > deadline:
@@ -169,19 +158,13 @@ class ServerProcess:
         return f"{' | '.join(text) or 'it wrote nothing'} (all of it: {self._log})"
 
 
-def server_url(host: str, port: int) -> str:
-    """Return the base URL of a server at an IP address, without a path."""
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-
-
-def free_port(port: int, host: str = HOST) -> int:
+def free_port(port: int) -> int:
     """Return the port, or a free one for 0. Raises UsageError if another program uses it."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as probe:
+    with socket.socket() as probe:
         # As servers do: connections that a stopped server has closed do not block its port.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            probe.bind((host, port))
+            probe.bind((HOST, port))
         except OSError as error:
             raise UsageError(
                 f"vllm_port={port}: another program uses this port ({error.strerror}); stop it, "

@@ -30,17 +30,17 @@ class SharedVLLM(FullWeights):
     """A `Bridge` through the memory of vLLM's weights."""
 
     def __init__(self, request: HostRequest, trainer: EmbeddedTrainer) -> None:
-        """Start nothing yet. Raises UsageError if another program uses a port."""
+        """Start nothing yet. Raises UsageError if another program uses the port."""
         super().__init__(request, trainer)
         self._views: Mapping[str, Tensor] = {}
         """vLLM's weights by the names of transformers; empty until they are shared."""
 
     async def start(self) -> None:
-        await self.servers.start(self._trainer.base_model)
+        await self._start(self._trainer.base_model)
         await self._attach()
         # The base model first: a server that ran before holds weights of an earlier start.
         await self._write(self._trainer.weights(0), "0")
-        await self.server.proof.calibrate(self.server.base_name, 0)
+        await self.proof.calibrate(self.base_name, 0)
         await self._transfer(self._trainer.step, PROBE)
 
     @asynccontextmanager
@@ -58,7 +58,7 @@ class SharedVLLM(FullWeights):
 
     async def _revive(self) -> None:
         self._views = {}
-        await self.server.restart(self._trainer.base_model)
+        await self._restart(self._trainer.base_model)
         await self._attach()
 
     async def _transfer(self, step: int, chat: Chat) -> ProbeReply:
@@ -67,7 +67,7 @@ class SharedVLLM(FullWeights):
         await self._write(self._trainer.learner.merged(), f"{step}")
         # Now the trained tensors become vLLM's: from here on there is one copy.
         self._alias()
-        return await self._prove(step, chat)
+        return await self._prove_served(step, chat)
 
     async def _write(self, weights: Mapping[str, Tensor], version: str) -> None:
         """Write weights that do not lie in the shared memory yet; forget what depends on old ones.

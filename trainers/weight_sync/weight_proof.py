@@ -58,10 +58,9 @@ class KnownWeights:
     async def logprobs(self, reply: ProbeReply, step: int) -> Tensor:
         """Return the log-probabilities of a reply under the weights of a step: [ids], in nats."""
         # In a thread: games may continue meanwhile.
-        return await asyncio.to_thread(lambda: self.score(reply, self.weights(step)))
+        return await asyncio.to_thread(self._score, reply, step)
 
-    def score(self, reply: ProbeReply, weights: Mapping[str, Tensor]) -> Tensor:
-        """Return the log-probabilities of a reply under these weights: [ids], on the CPU."""
+    def _score(self, reply: ProbeReply, step: int) -> Tensor:
         # One sequence without a shared prefix; its last token predicts nothing and gets no row.
         ids = [*reply.prompt, *reply.ids[:-1]]
         packed = PackedSequences(
@@ -73,7 +72,7 @@ class KnownWeights:
             torch.arange(len(reply.prompt) - 1, len(ids)),
             torch.tensor(reply.ids),
         )
-        converted = ConvertedWeights(weights, self.device)
+        converted = ConvertedWeights(self.weights(step), self.device)
         with torch.no_grad():
             scores = score_tokens(converted, self.architecture, packed.to(self.device))
         return scores.logprobs.cpu()
@@ -114,13 +113,15 @@ class WeightProof:
 
     async def difference(self, reply: ProbeReply, step: int) -> float:
         """Return max |log p_server - log p_step| over the reply's tokens, in nats."""
-        here = await self.known.logprobs(reply, step)
-        return float((reply.logprobs - here).abs().max())
+        return _distance(reply.logprobs, await self.known.logprobs(reply, step))
 
-    async def distance(self, reply: ProbeReply, step: int, before: int) -> float:
-        """Return max |log p_step - log p_before| over the reply's tokens, in nats."""
-        new = await self.known.logprobs(reply, step)
-        return float((new - await self.known.logprobs(reply, before)).abs().max())
+    async def metrics(self, reply: ProbeReply, step: int, before: int) -> dict[str, float]:
+        """Return how far a reply is from a step's weights, and these from earlier ones, in nats."""
+        new, old = [await self.known.logprobs(reply, each) for each in (step, before)]
+        return {
+            "swap_difference": _distance(reply.logprobs, new),
+            "swap_moved": _distance(new, old),
+        }
 
     async def calibrate(self, name: str, step: int) -> None:
         """Set the tolerance by the server's rounding, while `name` must have a step's weights.
@@ -159,11 +160,6 @@ class WeightProof:
             f"Restart the server and {RESUME}"
         )
 
-    def accepts(self, difference: float) -> bool:
-        """Return whether a difference in nats may be rounding, under weights that changed much."""
-        # A large change is also rounded more, so the tolerance is wider here.
-        return difference <= max(self._tolerance, ANOTHER_MODEL)
-
     def _check_prompt(self, completion: Completion, prompt: Sequence[int]) -> None:
         served = completion.prompt_token_ids
         if served and list(served) != list(prompt):
@@ -178,3 +174,7 @@ def first_chat(groups: Iterable[TrajectoryGroup]) -> Chat:
     """Return a chat of the games before the first answer: it is where new weights matter."""
     turns = (one.turns for group in groups for one in group.trajectories if one.turns)
     return next((first.messages for first, *_ in turns), PROBE)
+
+
+def _distance(one: Tensor, other: Tensor) -> float:
+    return float((one - other).abs().max())

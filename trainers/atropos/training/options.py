@@ -23,8 +23,6 @@ SETTINGS_FILE = "atropos.json"
 USED_SETTINGS = (
     settings_in(RUN, HOST, MODELS) - {"text_level", "epochs", "dataset_size"}
 ) | {
-    # `executor` and `address` place the run's own servers on a Ray cluster.
-    "executor", "address",
     "learning_rate", "loss", "clip_eps", "kl_coef", "entropy_coef", "minibatches",
     "tokens_per_batch", "gradient_checkpointing", "precision", "keep_pool", "log_dir",
 }  # fmt: skip

@@ -123,11 +123,8 @@ class LocalHost(ArtHost):
         except BackendError as error:
             # Not retryable: the step itself is done, and would be done a second time.
             raise StopPlaying(f"{error}; {RESUME}") from None
-        return metrics | {
-            "swap_difference": await proof.difference(reply, step),
-            "swap_moved": await proof.distance(reply, step, before),
-            "seconds_proving": time.perf_counter() - started,
-        }
+        metrics |= await proof.metrics(reply, step, before)
+        return metrics | {"seconds_proving": time.perf_counter() - started}
 
     async def _step(self) -> int:
         return await self._call("looking for checkpoints", self.model.get_step())

@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-import httpx
 from pydantic import AliasChoices, AliasPath, BaseModel, Field, JsonValue, ValidationError
 
 from arena.core.errors import BackendError
 from arena.core.text import first_fault
-from arena.llm.batches import BatchRefused, Responses, WireRequest, WireResponse
+from arena.llm.batches import BatchRefused, Responses, StoredBatch, WireRequest, WireResponse
 from arena.llm.settings import Limits
-from backends.openai_http import usable_network
-from backends.provider_errors import parse_retry_after, safe_excerpt, status_error
+from backends.openai_http import HTTPCalls
+from backends.provider_errors import safe_excerpt
 
 MOST_BYTES = 1 << 30
 """Longest body of results that is read."""
@@ -99,34 +98,16 @@ class HTTPBatches:
     """Base of the endpoints: requests with the address and the key of a call."""
 
     def __init__(self, limits: Limits, key: str) -> None:
-        timeout = httpx.Timeout(limits.read_timeout, connect=limits.connect_timeout)
-        with usable_network():
-            self._client = httpx.AsyncClient(timeout=timeout)
+        self._calls = HTTPCalls("the batch endpoint", key, limits)
         self._key = key
 
     async def close(self) -> None:
-        await self._client.aclose()
+        await self._calls.close()
 
     async def _fetch(self, method: str, url: str, like: WireRequest, **content: Any) -> bytes:
         """Return the body of a response with status 200. Raises BackendError otherwise."""
         headers = {name: like.headers[name] for name in SENT_HEADERS if name in like.headers}
-        received = bytearray()
-        try:
-            async with self._client.stream(method, url, headers=headers, **content) as response:
-                async for chunk in response.aiter_bytes():
-                    received += chunk
-                    if len(received) > MOST_BYTES:
-                        raise BackendError(f"{url} answered too much", "bad_response")
-        except httpx.HTTPError as error:
-            reason = safe_excerpt(str(error), self._key) or type(error).__name__
-            failure = BackendError(f"{url}: {reason}", "connection", retryable=True)
-        else:
-            if response.status_code == 200:
-                return bytes(received)
-            text = received[: 1 << 16].decode(errors="replace")
-            wait = parse_retry_after(response.headers.get("retry-after"))
-            failure = status_error(response.status_code, text, url, wait, self._key)
-        raise failure  # Outside any `except`: httpx's exceptions hold the request with its key.
+        return await self._calls.fetch(method, url, MOST_BYTES, headers=headers, **content)
 
     async def _ask(
         self, kind: type[Answer], method: str, url: str, like: WireRequest, **content: Any
@@ -170,13 +151,11 @@ class OpenAIBatches(HTTPBatches):
         }
         return (await self._ask(_Batch, "POST", f"{base}/batches", like, json=batch)).id
 
-    async def find(
-        self, name: str, keys: Collection[str], since: float, like: WireRequest
-    ) -> str | None:
+    async def find(self, batch: StoredBatch, like: WireRequest) -> str | None:
         # Among the newest ones.
         url = f"{_split(like)[0]}/batches?limit=100"
         listed = (await self._ask(_Batches, "GET", url, like)).data
-        return next((b.id for b in listed if (b.metadata or {}).get("arena") == name), None)
+        return next((b.id for b in listed if (b.metadata or {}).get("arena") == batch.name), None)
 
     async def results(self, batch: str, like: WireRequest) -> Responses | None:
         base, _ = _split(like)
@@ -204,18 +183,16 @@ class AnthropicBatches(HTTPBatches):
         body = b'{"requests": [%b]}' % b",".join(entries)
         return (await self._ask(_Batch, "POST", _url(like), like, content=body)).id
 
-    async def find(
-        self, name: str, keys: Collection[str], since: float, like: WireRequest
-    ) -> str | None:
+    async def find(self, batch: StoredBatch, like: WireRequest) -> str | None:
         """Compare the keys of batches of this size and time: they have no name."""
-        for batch in (await self._ask(_Batches, "GET", f"{_url(like)}?limit=100", like)).data:
-            is_later = batch.created_at.timestamp() > since - CLOCK_SKEW
-            if not is_later or sum((batch.request_counts or {}).values()) != len(keys):
+        for each in (await self._ask(_Batches, "GET", f"{_url(like)}?limit=100", like)).data:
+            is_later = each.created_at.timestamp() > batch.since - CLOCK_SKEW
+            if not is_later or sum((each.request_counts or {}).values()) != len(batch.keys):
                 continue
-            while (responses := await self.results(batch.id, like)) is None:
+            while (responses := await self.results(each.id, like)) is None:
                 await asyncio.sleep(FIND_INTERVAL)
-            if not set(keys).isdisjoint(responses):
-                return batch.id
+            if not set(batch.keys).isdisjoint(responses):
+                return each.id
         return None
 
     async def results(self, batch: str, like: WireRequest) -> Responses | None:

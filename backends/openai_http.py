@@ -15,9 +15,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import httpx
-from pydantic import BaseModel, Field, JsonValue, SecretStr, ValidationError
+from pydantic import BaseModel, Field, SecretStr, ValidationError
 
 from arena.core.errors import BackendError, UsageError
 from arena.core.text import size_text
@@ -36,14 +37,8 @@ MAX_LIST_BYTES = 16 << 20
 """A longer response is not a list of models."""
 MAX_ERROR_BYTES = 1 << 16
 """Bytes of an error body that are searched for a message."""
-VLLM_DETAILS = (
-    ("/version", re.compile(r'"version": ?"([\w.+-]{1,40})"')),
-    *(
-        ("/server_info", re.compile(rf"\b{name}['\"]?[=:] ?['\"]?(?:torch\.)?(\w{{1,40}})"))
-        for name in ("dtype", "quantization")
-    ),
-)
-"""Routes of vLLM, and what is read there of its version, dtype and quantisation."""
+VLLM_VERSION = re.compile(r'"version": ?"([\w.+-]{1,40})"')
+"""What vLLM states at `/version`, outside of /v1."""
 ONE_CONNECTION = httpx.Limits(max_connections=1, max_keepalive_connections=1, keepalive_expiry=30)
 """Limits of each client. httpx searches all connections of a client at each request, in quadratic
 time: with 256 calls in flight one client reaches thirty calls per second, one client per connection
@@ -110,6 +105,114 @@ def usable_network() -> Iterator[None]:
         ) from error
 
 
+class HTTPCalls:
+    """HTTP requests to one server, whose failures are BackendErrors without the key.
+
+    `source`, a URL, precedes the texts of errors, and `hint` ends that of a server which cannot be
+    reached. `client` makes all requests, one at a time, in place of clients of its own; its owner
+    closes it.
+    """
+
+    def __init__(
+        self,
+        source: str,
+        key: str,
+        limits: Limits,
+        hint: str = "",
+        client: httpx.AsyncClient | None = None,
+    ) -> None:
+        self._source, self._key, self._limits, self._hint = source, key, limits, hint
+        self._clients = [] if client else self._make_clients()
+        # Last in, first out: the client that was used last has a warm connection.
+        self._idle_clients: asyncio.LifoQueue[httpx.AsyncClient] = asyncio.LifoQueue()
+        for each in [client] if client else self._clients:
+            self._idle_clients.put_nowait(each)
+
+    def _make_clients(self) -> list[httpx.AsyncClient]:
+        limits = self._limits
+        timeout = httpx.Timeout(limits.read_timeout, connect=limits.connect_timeout)
+        with usable_network():
+            ssl_context = httpx.create_ssl_context()
+            return [
+                httpx.AsyncClient(verify=ssl_context, timeout=timeout, limits=ONE_CONNECTION)
+                for _ in range(limits.concurrency)
+            ]
+
+    async def close(self) -> None:
+        for client in self._clients:
+            await client.aclose()
+
+    async def fetch(
+        self, method: str, url: str, longest: int, media: str = "", **content: Any
+    ) -> bytes:
+        """Return the body of a response with status 200, of at most `longest` bytes.
+
+        Raises BackendError otherwise, also unless the content type contains `media`. `content` has
+        further arguments of httpx.
+        """
+        try:
+            # httpx has timeouts per read and per connection only, so a slow server could send
+            # one byte at a time; this limits the whole call.
+            async with asyncio.timeout(self._limits.call_timeout):
+                client = await self._idle_clients.get()
+                try:
+                    # Streaming, so that a body over the limit is not read to its end.
+                    async with client.stream(method, url, **content) as response:
+                        return await self._read(response, longest, media)
+                finally:
+                    self._idle_clients.put_nowait(client)
+        except (TimeoutError, httpx.TimeoutException) as error:
+            failure = self._timeout_error(error)
+        except httpx.RequestError as error:
+            failure = self._request_error(error)
+        raise failure  # Outside any `except`: httpx's exceptions hold the request with its key.
+
+    async def _read(self, response: httpx.Response, longest: int, media: str) -> bytes:
+        chunks: list[bytes] = []
+        size = 0
+        async for chunk in response.aiter_bytes():
+            chunks.append(chunk)
+            size += len(chunk)
+            if size > longest:  # A Content-Length header may be missing or wrong.
+                raise self._bad_response(f"answered more than {size_text(longest)}")
+        raw = b"".join(chunks)
+        if response.status_code != 200:
+            text = raw[:MAX_ERROR_BYTES].decode(errors="replace")
+            wait = parse_retry_after(response.headers.get("retry-after"))
+            error = status_error(response.status_code, text, self._source, wait, self._key)
+            raise with_bill(error, raw)
+        content_type = response.headers.get("content-type", media)
+        if media not in content_type.lower():
+            raise self._bad_response(f"answered {content_type} instead of {media.upper()}")
+        return raw
+
+    def _bad_response(self, problem: str) -> BackendError:
+        message = safe_excerpt(f"{self._source} {problem}", self._key)
+        return BackendError(message, "bad_response", retryable=True)
+
+    def _timeout_error(self, error: Exception) -> BackendError:
+        limits = self._limits
+        if isinstance(error, httpx.ConnectTimeout):
+            problem = f"no connection within {limits.connect_timeout:g} s"
+        elif isinstance(error, httpx.ReadTimeout | httpx.WriteTimeout):
+            problem = f"no data for {limits.read_timeout:g} s"
+        else:
+            problem = f"no response within {limits.call_timeout:g} s"
+        return BackendError(f"{self._source}: {problem}", "timeout", retryable=True)
+
+    def _request_error(self, error: httpx.RequestError) -> BackendError:
+        reason = safe_excerpt(str(error), self._key) or type(error).__name__
+        if isinstance(error, httpx.ConnectError):
+            message = f"cannot connect to {self._source} ({reason}){self._hint}"
+            return BackendError(message, "connection", retryable=True)
+        if isinstance(error, httpx.DecodingError):
+            return self._bad_response(f"answered with data that cannot be decoded ({reason})")
+        if isinstance(error, httpx.LocalProtocolError | httpx.UnsupportedProtocol):
+            return BackendError(f"{self._source}: {reason}", "bad_request")
+        message = f"the connection to {self._source} broke ({reason})"
+        return BackendError(message, "connection", retryable=True)
+
+
 class ModelCard(BaseModel):
     """A model in the answer of GET /models."""
 
@@ -155,40 +258,23 @@ class HTTPBackend:
         self.model = model
         """Empty until the first call if the server chooses."""
         self.context_length: int | None = None
-        self._limits = limits
         self._key = key.get_secret_value().strip() if key else ""
         # An error of httpx could quote the key.
         if not self._key.isascii() or not self._key.isprintable():
             raise UsageError(f"the API key for {url} has characters that a header cannot contain")
-        self._hint = hint
         self._headers = {"accept": "application/json"}
         if self._key:
             self._headers["authorization"] = f"Bearer {self._key}"
-        self._clients = [] if client else self._make_clients()
-        # Last in, first out: the client that was used last has a warm connection.
-        self._idle_clients: asyncio.LifoQueue[httpx.AsyncClient] = asyncio.LifoQueue()
-        for each in [client] if client else self._clients:
-            self._idle_clients.put_nowait(each)
+        self._calls = HTTPCalls(url, self._key, limits, hint, client)
         # One query at a time; all other calls wait for its result.
         self._looking_up = asyncio.Lock()
         self._is_vllm: bool | None = None
         """None until the server's list of models says so."""
-        self._details: str | None = None
-        """Name and version of the server, see `_server`; None until it was asked."""
-
-    def _make_clients(self) -> list[httpx.AsyncClient]:
-        limits = self._limits
-        timeout = httpx.Timeout(limits.read_timeout, connect=limits.connect_timeout)
-        with usable_network():
-            ssl_context = httpx.create_ssl_context()
-            return [
-                httpx.AsyncClient(verify=ssl_context, timeout=timeout, limits=ONE_CONNECTION)
-                for _ in range(limits.concurrency)
-            ]
+        self._version: str | None = None
+        """Name and version of vLLM; None until it was asked."""
 
     async def close(self) -> None:
-        for client in self._clients:
-            await client.aclose()
+        await self._calls.close()
 
     async def complete(self, request: Request) -> Completion:
         """Answer with the model of this backend, in the version that the request names."""
@@ -200,8 +286,8 @@ class HTTPBackend:
         if request.sampling.seed is not None and not await self._takes_seeds():
             request = replace(request, sampling=replace(request.sampling, seed=None))
         started = time.perf_counter()
-        body = chat_request(request, model)
-        raw = await self._fetch("POST", "/chat/completions", longest_body(request), body)
+        body, longest = chat_request(request, model), longest_body(request)
+        raw = await self._fetch("POST", "/chat/completions", longest, json.dumps(body).encode())
         seconds = time.perf_counter() - started
         return read_completion(raw, self.url, model, seconds, self._key, await self._server())
 
@@ -243,98 +329,23 @@ class HTTPBackend:
         return not self._is_vllm
 
     async def _server(self) -> str:
-        """Return version, dtype and quantisation of vLLM, as far as it states them; "" for others.
-
-        The last two are in `/server_info`, which it serves with VLLM_SERVER_DEV_MODE=1 only.
-        """
+        """Return the version of vLLM; "" for other servers. It is asked once."""
         if not self._is_vllm:
             return ""
         async with self._looking_up:
-            if self._details is None:
-                version, *others = [await self._stated(*each) for each in VLLM_DETAILS]
-                self._details = ", ".join(filter(None, (f"vLLM {version}".strip(), *others)))
-        return self._details
-
-    async def _stated(self, path: str, pattern: re.Pattern[str]) -> str:
-        """Return what a route outside of /v1 states; "" if it does not."""
-        with suppress(BackendError):
-            root = self.url.removesuffix("/v1")
-            raw = await self._fetch("GET", path, MAX_LIST_BYTES, base=root)
-            stated = pattern.search(raw.decode(errors="replace"))
-            return stated[1] if stated and stated[1] not in {"None", "null"} else ""
-        return ""
+            if self._version is None:
+                self._version = "vLLM"
+                with suppress(BackendError):
+                    url = f"{self.url.removesuffix('/v1')}/version"
+                    raw = await self._calls.fetch("GET", url, MAX_LIST_BYTES, headers=self._headers)
+                    if stated := VLLM_VERSION.search(raw.decode(errors="replace")):
+                        self._version = f"vLLM {stated[1]}"
+        return self._version
 
     async def _fetch(
-        self,
-        method: str,
-        path: str,
-        longest: int,
-        body: dict[str, JsonValue] | None = None,
-        base: str | None = None,
+        self, method: str, path: str, longest: int, content: bytes | None = None
     ) -> bytes:
-        """Return the body of a response with status 200. Raises BackendError otherwise."""
-        content = None if body is None else json.dumps(body).encode()
         headers = self._headers | ({"content-type": "application/json"} if content else {})
-        try:
-            # httpx has timeouts per read and per connection only, so a slow server could send
-            # one byte at a time; this limits the whole call.
-            async with asyncio.timeout(self._limits.call_timeout):
-                client = await self._idle_clients.get()
-                try:
-                    # Streaming, so that a body over the limit is not read to its end.
-                    async with client.stream(
-                        method, (base or self.url) + path, content=content, headers=headers
-                    ) as response:
-                        return await self._read(response, longest)
-                finally:
-                    self._idle_clients.put_nowait(client)
-        except (TimeoutError, httpx.TimeoutException) as error:
-            failure = self._timeout_error(error)
-        except httpx.RequestError as error:
-            failure = self._request_error(error)
-        raise failure  # Outside any `except`: httpx's exceptions hold the request with its key.
-
-    async def _read(self, response: httpx.Response, longest: int) -> bytes:
-        chunks: list[bytes] = []
-        size = 0
-        async for chunk in response.aiter_bytes():
-            chunks.append(chunk)
-            size += len(chunk)
-            if size > longest:  # A Content-Length header may be missing or wrong.
-                raise self._bad_response(f"answered more than {size_text(longest)}")
-        raw = b"".join(chunks)
-        if response.status_code != 200:
-            text = raw[:MAX_ERROR_BYTES].decode(errors="replace")
-            wait = parse_retry_after(response.headers.get("retry-after"))
-            error = status_error(response.status_code, text, self.url, wait, self._key)
-            raise with_bill(error, raw)
-        content_type = response.headers.get("content-type", "application/json")
-        if "json" not in content_type.lower():
-            raise self._bad_response(f"answered {content_type} instead of JSON")
-        return raw
-
-    def _bad_response(self, problem: str) -> BackendError:
-        message = safe_excerpt(f"{self.url} {problem}", self._key)
-        return BackendError(message, "bad_response", retryable=True)
-
-    def _timeout_error(self, error: Exception) -> BackendError:
-        limits = self._limits
-        if isinstance(error, httpx.ConnectTimeout):
-            problem = f"no connection within {limits.connect_timeout:g} s"
-        elif isinstance(error, httpx.ReadTimeout | httpx.WriteTimeout):
-            problem = f"no data for {limits.read_timeout:g} s"
-        else:
-            problem = f"no response within {limits.call_timeout:g} s"
-        return BackendError(f"{self.url}: {problem}", "timeout", retryable=True)
-
-    def _request_error(self, error: httpx.RequestError) -> BackendError:
-        reason = safe_excerpt(str(error), self._key) or type(error).__name__
-        if isinstance(error, httpx.ConnectError):
-            message = f"cannot connect to {self.url} ({reason}){self._hint}"
-            return BackendError(message, "connection", retryable=True)
-        if isinstance(error, httpx.DecodingError):
-            return self._bad_response(f"answered with data that cannot be decoded ({reason})")
-        if isinstance(error, httpx.LocalProtocolError | httpx.UnsupportedProtocol):
-            return BackendError(f"{self.url}: {reason}", "bad_request")
-        message = f"the connection to {self.url} broke ({reason})"
-        return BackendError(message, "connection", retryable=True)
+        return await self._calls.fetch(
+            method, self.url + path, longest, "json", content=content, headers=headers
+        )

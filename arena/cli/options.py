@@ -133,7 +133,7 @@ class ModelOptions(RunLimits):
     thinking_tokens: int | None = setting(None, MODELS, flag=False, ge=1, le=10**6)
     """Budget of the thinking in tokens; providers without budgets get an effort instead."""
     cache: Path | None = setting(None, MODELS, flag=False)
-    """SQLite file of replies; an equal request is answered from it."""
+    """File of replies; an equal request is answered from it."""
 
     def chat_options(
         self,

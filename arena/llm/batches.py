@@ -10,15 +10,15 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
-import sqlite3
 import time
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
+from contextlib import suppress
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import Any, NoReturn, Protocol, TypeVar
+from typing import NoReturn, Protocol, TypeVar
 
 from arena.core.errors import BackendError, StopPlaying
 from arena.core.text import duration_in_words, pluralize
@@ -28,7 +28,7 @@ from arena.llm.response_cache import ResponseCache, key_of
 from arena.llm.settings import Limits
 
 T = TypeVar("T")
-BATCHES = "batches.sqlite"
+BATCHES = "batches.journal"
 """Name of the journal of batches in the folder of a run."""
 PRICE_SHARE = 0.5
 """Share of the usual price that a request in a batch costs; other models are not batched."""
@@ -58,12 +58,22 @@ class WireResponse:
 
 Responses = dict[str, WireResponse]
 """Responses of a batch, by the key of the request."""
-BatchTask = asyncio.Task[Responses | None]
-"""Waits for a batch; None for one of an earlier session that was never submitted, or refused."""
 UNANSWERED = WireResponse(503, b'{"error": {"message": "the batch is over without an answer"}}')
 Sender = Callable[[WireRequest], Awaitable[WireResponse]]
 current_sender: ContextVar[Sender | None] = ContextVar("current_sender", default=None)
 """Answers the HTTP request of the current call in place of a connection."""
+
+
+@dataclass(slots=True)
+class StoredBatch:
+    """A batch in the journal."""
+
+    name: str
+    since: float
+    """Time of its submission, in seconds since 1970."""
+    keys: list[str]
+    id: str | None = None
+    """Identifier at its provider; None until the submission is answered."""
 
 
 class BatchRefused(BackendError):
@@ -79,10 +89,8 @@ class BatchEndpoint(Protocol):
     async def submit(self, name: str, requests: Mapping[str, WireRequest]) -> str:
         """Submit requests by their keys; return the provider's identifier of the batch."""
 
-    async def find(
-        self, name: str, keys: Collection[str], since: float, like: WireRequest
-    ) -> str | None:
-        """Return the identifier of a batch whose submission, at `since`, was cut off, or None."""
+    async def find(self, batch: StoredBatch, like: WireRequest) -> str | None:
+        """Return the identifier of a batch whose submission was cut off; None if there is none."""
 
     async def results(self, batch: str, like: WireRequest) -> Responses | None:
         """Return the responses of a batch; None if it is not over. Raises BatchRefused."""
@@ -95,52 +103,39 @@ class BatchJournal(ResponseCache):
     """The answers that the batches of a run have given, and the requests without an answer.
 
     An answer that it holds counts as cached in the ledger, but keeps its cost: the run has paid it.
+    Raises StopPlaying if it cannot be written: answers would be paid for twice.
     """
 
     def __init__(self, path: Path, notify: Callable[[str], None]) -> None:
+        self.batch_of: dict[str, StoredBatch] = {}
+        """Batches by the keys of their requests."""
         super().__init__(path, notify)
-        self._rows(
-            "CREATE TABLE IF NOT EXISTS requests "
-            "(key TEXT PRIMARY KEY, batch TEXT, id TEXT, time REAL)"
-        )
 
     def get(self, spec: str, request: Request) -> Completion | None:
         kept = super().get(spec, request)
         return replace(kept, cached=False) if kept else None
 
-    def begin(self, name: str, keys: Collection[str]) -> None:
-        """Store a batch before it is submitted."""
-        insert = "INSERT OR REPLACE INTO requests SELECT value, ?, NULL, ? FROM json_each(?)"
-        self._rows(insert, name, time.time(), json.dumps(list(keys)))
+    def store(self, batch: StoredBatch) -> None:
+        """Store a batch: before it is submitted, and once its identifier is known."""
+        self._write("batch", json.dumps(asdict(batch)))
 
-    def submitted(self, name: str, batch: str) -> None:
-        """Store the provider's identifier of a batch."""
-        self._rows("UPDATE requests SET id = ? WHERE batch = ?", batch, name)
+    def forget(self, keys: Collection[str]) -> None:
+        """Let requests be in another batch."""
+        self._write("forget", json.dumps(list(keys)))
 
-    def batch_of(self, key: str) -> str | None:
-        """Return the name of the batch that a request is in."""
-        rows = self._rows("SELECT batch FROM requests WHERE key = ?", key)
-        return rows[0][0] if rows else None
+    def _note(self, key: str, text: bytes, place: int) -> None:
+        # A session that was killed in a line has not done what the line says.
+        with suppress(ValueError):
+            if key == "batch":
+                batch = StoredBatch(**json.loads(text))
+                self.batch_of.update(dict.fromkeys(batch.keys, batch))
+            elif key == "forget":
+                for each in json.loads(text):
+                    self.batch_of.pop(each, None)
+            else:
+                super()._note(key, text, place)
 
-    def batch(self, name: str) -> tuple[str | None, float, list[str]]:
-        """Return the identifier of a batch, the time of its submission, and its keys."""
-        rows = self._rows("SELECT id, time, key FROM requests WHERE batch = ?", name)
-        return rows[0][0], rows[0][1], [key for _, _, key in rows]
-
-    def forget(self, name: str) -> None:
-        """Let a request with this key, or all of the batch of this name, be in another batch."""
-        self._rows("DELETE FROM requests WHERE ? IN (key, batch)", name)
-
-    def _rows(self, statement: str, *values: object) -> list[Any]:
-        """Run one transaction. Raises StopPlaying if it fails."""
-        try:
-            with self._database:
-                return self._database.execute(statement, values).fetchall()
-        except sqlite3.Error as error:
-            self._give_up(error)
-
-    def _give_up(self, error: sqlite3.Error) -> NoReturn:
-        # Without it answers would be paid for twice.
+    def _give_up(self, error: OSError) -> NoReturn:
         raise StopPlaying(f"journal of batches {self._path}: {error}") from error
 
 
@@ -148,7 +143,7 @@ class BatchedBackend:
     """Backend whose requests are answered by batches of its provider.
 
     `journal` is set before the first call. An error that concerns a whole batch is StopPlaying; the
-    error of one request is that of the backend, and its next try is in another batch.
+    error of one request is that of the backend, and its next attempt is in another batch.
     """
 
     def __init__(
@@ -164,17 +159,14 @@ class BatchedBackend:
         # Hours lie between two requests of a game: no cache of prompts holds the first one.
         self.traits = replace(traits_of(backend), by_batch=True, prompt_cache=None)
         self.journal: BatchJournal | None = None
-        self._name = name
-        self._backend = backend
-        self._endpoint = endpoint
-        self._limits = limits
-        self._notify = notify
+        self._name, self._backend, self._endpoint = name, backend, endpoint
+        self._limits, self._notify = limits, notify
         self._in_flight: set[str] = set()
         self._queue: dict[str, WireRequest] = {}
         """Requests of the next batch, by key."""
-        self._bytes, self._due, self._name_of_next = 0, 0.0, ""
-        self._tasks: dict[str, BatchTask] = {}
-        """Tasks by the name of the batch."""
+        self._name_of_next, self._bytes, self._due = "", 0, 0.0
+        self._tasks: dict[str, asyncio.Task[Responses | None]] = {}
+        """Tasks that wait for batches, by the name of the batch."""
 
     async def complete(self, request: Request) -> Completion:
         # A mark of a prefix costs more, and no request comes in time to read it.
@@ -199,7 +191,7 @@ class BatchedBackend:
         except BackendError:
             if failure is not None:
                 raise failure from None
-            self._kept.forget(key)
+            self._kept.forget([key])
             raise
         finally:
             current_sender.reset(token)
@@ -221,67 +213,72 @@ class BatchedBackend:
 
     async def _answer(self, key: str, wire: WireRequest) -> WireResponse:
         """Return the response of the batch that a request is in, or else of the next one."""
-        responses: Responses | None = None
-        while responses is None and (name := self._kept.batch_of(key)) is not None:
-            if name not in self._tasks:
-                self._tasks[name] = asyncio.ensure_future(self._follow(name, wire, {}))
-            responses = await asyncio.shield(self._tasks[name])
+        responses = None
+        if batch := self._kept.batch_of.get(key):
+            responses = await self._shared(batch.name, partial(self._pick_up, batch, wire))
         if responses is None:
-            responses = await asyncio.shield(self._queued(key, wire))
+            name, queue = self._enqueue(key, wire)
+            responses = await self._shared(name, partial(self._submit, name, queue))
         # Taken out, so that a run does not hold all its answers in memory.
         return responses.pop(key, UNANSWERED) if responses else UNANSWERED
 
-    def _queued(self, key: str, wire: WireRequest) -> BatchTask:
-        """Put a request into the next batch, which is submitted once none has come for a moment."""
-        loop = asyncio.get_running_loop()
+    async def _shared(
+        self, name: str, follow: Callable[[], Coroutine[None, None, Responses | None]]
+    ) -> Responses | None:
+        """Return the responses of a batch; one task follows it, for all of its requests."""
+        if name not in self._tasks:
+            self._tasks[name] = asyncio.create_task(follow())
+        return await asyncio.shield(self._tasks[name])
+
+    def _enqueue(self, key: str, wire: WireRequest) -> tuple[str, dict[str, WireRequest]]:
+        """Put a request into the next batch; return its name and its requests."""
         self._bytes += len(wire.body)
         is_full = len(self._queue) == MOST_REQUESTS or self._bytes > MOST_BYTES
         if not self._queue or is_full or next(iter(self._queue.values())).url != wire.url:
             self._queue, self._bytes = {}, len(wire.body)
-            self._name_of_next = name = secrets.token_hex(8)
-            self._tasks[name] = loop.create_task(self._follow(name, wire, self._queue))
+            self._name_of_next = secrets.token_hex(8)
         self._queue[key] = wire
-        self._due = loop.time() + self._limits.batch_seconds
-        return self._tasks[self._name_of_next]
+        self._due = time.monotonic() + self._limits.batch_seconds
+        return self._name_of_next, self._queue
 
-    async def _follow(
-        self, name: str, like: WireRequest, requests: dict[str, WireRequest]
-    ) -> Responses | None:
-        """Submit a batch once and wait for it; without requests it is of an earlier session.
+    async def _submit(self, name: str, requests: dict[str, WireRequest]) -> Responses:
+        """Submit a batch once, when no request has come for a moment, and wait for it.
 
-        Returns None if there is no such batch. Raises StopPlaying if a new one is refused.
+        Raises StopPlaying if it is refused.
         """
-        is_new, refusal = bool(requests), ""
-        if is_new:
-            now = asyncio.get_running_loop().time
-            while self._queue is requests and (left := self._due - now()) > 0:
-                await asyncio.sleep(left)
-            if self._queue is requests:
-                self._queue = {}
-            self._kept.begin(name, requests)
-        batch, since, keys = self._kept.batch(name)
-        tries = count(0 if is_new else 1)
+        while self._queue is requests and (left := self._due - time.monotonic()) > 0:
+            await asyncio.sleep(left)
+        if self._queue is requests:
+            self._queue = {}
+        like, attempts = next(iter(requests.values())), count()
+        batch = StoredBatch(name, time.time(), list(requests))
+        self._kept.store(batch)
 
-        async def identify() -> str | None:
-            # The answer to a submission may be lost, or its session was killed meanwhile.
-            found = None
-            if next(tries):
-                found = await self._endpoint.find(name, keys, since, like)
-            return found or (await self._endpoint.submit(name, requests) if is_new else None)
+        async def submit() -> str:
+            # The answer to the submission before may have been lost.
+            found = await self._endpoint.find(batch, like) if next(attempts) else None
+            return found or await self._endpoint.submit(name, requests)
 
-        batch = batch or await self._persist(identify)
-        if batch is not None:
-            self._kept.submitted(name, batch)
-            number = pluralize(len(requests), "request")
-            what = f"with {number} is submitted" if is_new else "of an earlier session is picked up"
-            self._notify(f"{self._name}: batch {batch} {what}")
-            try:
-                return await self._wait(batch, like)
-            except BatchRefused as error:
-                refusal = f"{self._name}: batch {batch} was refused: {error}"
-        self._kept.forget(name)
-        if is_new:
-            raise StopPlaying(refusal)
+        batch.id = await self._persist(submit)
+        self._kept.store(batch)
+        number = pluralize(len(requests), "request")
+        self._notify(f"{self._name}: batch {batch.id} with {number} is submitted")
+        try:
+            return await self._wait(batch.id, like)
+        except BatchRefused as error:
+            self._kept.forget(batch.keys)
+            raise StopPlaying(f"{self._name}: batch {batch.id} was refused: {error}") from None
+
+    async def _pick_up(self, batch: StoredBatch, like: WireRequest) -> Responses | None:
+        """Wait for a batch of an earlier session; None if it was never submitted, or refused."""
+        if batch.id is None:
+            batch.id = await self._persist(partial(self._endpoint.find, batch, like))
+            self._kept.store(batch)
+        if batch.id is not None:
+            self._notify(f"{self._name}: batch {batch.id} of an earlier session is picked up")
+            with suppress(BatchRefused):
+                return await self._wait(batch.id, like)
+        self._kept.forget(batch.keys)
         return None
 
     async def _wait(self, batch: str, like: WireRequest) -> Responses:

@@ -32,63 +32,6 @@ Amounts = NDArray[np.float64]
 
 
 @dataclass(eq=False, slots=True)
-class CallCosts:
-    """Costs of the replies of one SPEC, and what its next call may cost."""
-
-    name: str
-    price: Price | None
-    """Stated price, where there is one."""
-    is_pending: bool = False
-    """True while a first call is in flight that finds the price out; the others wait for it."""
-    answers: int = 0
-    cost: float = 0.0
-    prompt_tokens: int = 0
-    """Tokens of the answers that were not free: free ones must not hide the price of the others."""
-    reply_tokens: int = 0
-
-    def learn(self, prompt_tokens: int, reply_tokens: int, cost: float) -> None:
-        """Add the cost of an answer, whose prompt is measured as `highest` measures the next."""
-        self.answers += 1
-        if cost > 0:
-            self.cost += cost
-            self.prompt_tokens += prompt_tokens
-            self.reply_tokens += reply_tokens
-
-    def highest(self, prompt_tokens: int, longest_reply: int) -> float:
-        """Return the dollars that a call costs if its reply is as long as allowed.
-
-        Where only sums are known, cost = input * (P + r * C) for P prompt and C completion tokens
-        with an unknown ratio r. The next cost, input * (p + r * c), is monotone in r at a given
-        sum, so its maximum lies at the least or the highest ratio.
-        """
-        costs = [self.price.cost(prompt_tokens, longest_reply)] if self.price else []
-        for ratio in OUTPUT_TO_INPUT:
-            if weight := self.prompt_tokens + ratio * self.reply_tokens:
-                costs.append(self.cost / weight * (prompt_tokens + ratio * longest_reply))
-        return max(costs, default=0.0)
-
-    def expected(self, highest: float) -> float:
-        """Return the mean cost of an answer; before the first one the highest possible cost."""
-        return min(highest, self.cost / self.answers) if self.answers else highest
-
-
-class Signal:
-    """Wakes all tasks that wait now; later ones wait for the next signal."""
-
-    def __init__(self) -> None:
-        self._event = asyncio.Event()
-
-    def send(self) -> None:
-        # A new event for later waiters: the old one stays set, so no task of the first group misses
-        # it.
-        self._event.set()
-        self._event = asyncio.Event()
-
-    async def wait(self) -> None:
-        await self._event.wait()
-
-
-@dataclass(eq=False, slots=True)
 class PaidGame:
     """A game in progress, and what it has used."""
 
@@ -105,9 +48,7 @@ class Budget:
     *Calls.* Each call in flight has the highest amount that it may need set aside: tokens by
     estimate, dollars by its price. A call is made if what is left beside those covers its tokens
     and its expected cost. So `token_limit` is exceeded only by errors of the estimate, and
-    `max_cost` by one reply at most. A call that never fits is refused; one that fits if those in
-    flight need less than is set aside waits for them. The first calls of a SPEC without a stated
-    price go one at a time until one has been answered.
+    `max_cost` by one reply at most.
 
     *Games.* A game is started if what is left covers it beside the rest of the running games. At
     most as many run side by side as are finished, and one at first. If money becomes scarce all the
@@ -120,14 +61,14 @@ class Budget:
             if limit is not None and not limit >= 0:
                 raise UsageError(f"{flag} {limit}: a budget is 0 or more")
         self.max_cost, self.token_limit = max_cost, token_limit
-        self.spent, self._held, self._longest = np.zeros((3, 2))
+        self.spent, self.held, self._longest = np.zeros((3, 2))
         # Sums of prices are not exact in their last digit.
         self._limits = (1 + 1e-9) * np.array([inf if n is None else n for n in limits.values()])
         self._running: list[PaidGame] = []
         """Games in progress, in the order of their starts."""
         self._finished = 0
         self._refusal = ""  # Reason for which a call was refused.
-        self._changed, self._game_ended = Signal(), Signal()
+        self._changed = asyncio.Event()
         self._admission = asyncio.Lock()
 
     @asynccontextmanager
@@ -146,9 +87,8 @@ class Budget:
             # After a refused call no game starts: there is too little left for the one it cut off.
             while self._refusal or not self._admits(game):
                 if not self._running:
-                    need = self._rest([game])
-                    raise BudgetSpent(self._refusal or self._spent_text("one more game", need))
-                await self._game_ended.wait()
+                    raise BudgetSpent(self._refusal or self.text("one more game", self._rest(game)))
+                await self.change()
             self._running.append(game)
         token = CURRENT_GAME.set(game)
         try:
@@ -159,21 +99,21 @@ class Budget:
         finally:
             CURRENT_GAME.reset(token)
             self._running.remove(game)
-            self._game_ended.send()
+            self.notify()
+
+    def _admits(self, game: PaidGame) -> bool:
+        few = len(self._running) < max(self._finished, 1)
+        return few and self.covers(self._rest(*self._running, game))
 
     async def wait_for_older_games(self) -> None:
         """Wait while older games are expected to need what the game of this call would spend."""
         game = CURRENT_GAME.get()
         while game in self._running[1:]:
-            if self._covers(self._rest(self._running[: self._running.index(game) + 1])):
+            if self.covers(self._rest(*self._running[: self._running.index(game) + 1])):
                 break
-            await self._game_ended.wait()
+            await self.change()
 
-    def _admits(self, game: PaidGame) -> bool:
-        few = len(self._running) < max(self._finished, 1)
-        return few and self._covers(self._rest([*self._running, game]))
-
-    def _rest(self, games: Sequence[PaidGame]) -> Amounts:
+    def _rest(self, *games: PaidGame) -> Amounts:
         """Return what these games may still need; nothing is known if none is finished."""
         longest = (1 + CAUTION / self._finished) * self._longest if self._finished else 0.0
         used = np.array([game.used for game in games])
@@ -181,51 +121,27 @@ class Budget:
         total: Amounts = np.where(longest > used, longest - used, used).sum(axis=0)
         return total
 
-    def _covers(self, more: Amounts) -> bool:
+    def covers(self, more: Amounts) -> bool:
+        """Return whether the budget covers this beside what is spent."""
         return bool((self.spent + more <= self._limits).all())
 
-    async def reserve(self, costs: CallCosts, prompt: int, reply: int) -> Amounts:
-        """Set aside what a call may need, by its prompt and longest replies; `settle` must follow.
-
-        Raises BudgetSpent.
-        """
-        while True:
-            # Without a limit in dollars no price has to be found out.
-            is_known = bool(costs.price or costs.answers) or self.max_cost is None
-            most = np.array([costs.highest(prompt, reply), prompt + reply])
-            need = np.array([costs.expected(most[DOLLARS]), prompt + reply])
-            # A call that cannot fit even alone is refused: what is held for others is left out. One
-            # of unknown price is allowed as long as any part of the budget is left.
-            nothing_left = not is_known and self.spent[DOLLARS] >= (self.max_cost or 0.0)
-            if nothing_left or not self._covers(need):
-                self._refusal = self._spent_text(f"the next call of {costs.name}", need, is_known)
-                raise BudgetSpent(self._refusal)
-            is_turn = is_known or not costs.is_pending
-            if is_turn and self._covers(self._held + need):
-                # No `await` since the check, so that no two calls take the same rest.
-                costs.is_pending = not is_known
-                self._held += most
-                return most
-            # Every settled call changes what is left, so each waiting call looks again.
-            await self._changed.wait()
-
-    def settle(self, costs: CallCosts, prompt: int, held: Amounts, used: Completion | None) -> None:
+    def settle(self, held: Amounts, used: Completion | None) -> None:
         """Replace what was set aside by what was used; `None` for a call without an answer."""
-        # The estimate is released even if the call failed; only real use is spent.
-        self._held -= held
-        # If this call was to find out the price, the next one may try.
-        costs.is_pending = False
+        self.held -= held
         if used:
-            reply, cost = used.usage.completion_tokens, used.cost or 0.0
-            amounts = np.array([cost, used.usage.prompt_tokens + reply])
+            usage = used.usage
+            amounts = np.array([used.cost or 0.0, usage.prompt_tokens + usage.completion_tokens])
             self.spent += amounts
             if game := CURRENT_GAME.get():
                 game.used += amounts
-            # By the estimate of the prompt: the next call has no better measure.
-            costs.learn(prompt, reply, cost)
-        self._changed.send()
+        self.notify()
 
-    def _spent_text(self, what: str, need: Amounts, is_priced: bool = True) -> str:
+    def refuse(self, what: str, need: Amounts, is_priced: bool) -> BudgetSpent:
+        """Return the error of a call that is not covered; no further game starts."""
+        self._refusal = self.text(what, need, is_priced)
+        return BudgetSpent(self._refusal)
+
+    def text(self, what: str, need: Amounts, is_priced: bool = True) -> str:
         """Return which limit does not leave what is needed."""
         if self.spent[TOKENS] + need[TOKENS] <= self._limits[TOKENS]:
             spent, limit = f"${self.spent[DOLLARS]:.6f}", f"--max-cost {self.max_cost:g}"
@@ -237,6 +153,15 @@ class Budget:
             f"the budget is spent: {spent} so far, and {what} may need {needed}, more than {limit} "
             "leaves; finished games are kept"
         )
+
+    async def change(self) -> None:
+        """Wait until a call or a game has ended; whoever waits looks again."""
+        await self._changed.wait()
+
+    def notify(self) -> None:
+        # The old event stays set, so no task that waits now misses it.
+        self._changed.set()
+        self._changed = asyncio.Event()
 
 
 @dataclass(eq=False, slots=True)
@@ -256,34 +181,89 @@ class AfterOlderGames:
 
 @dataclass(eq=False, slots=True)
 class WithinBudget:
-    """Layer that sets aside what one attempt may cost, and counts what it has cost.
+    """Layer that sets aside what one attempt may cost, and learns what its SPEC costs.
 
-    It comes after the slot, so that nothing is set aside while a call waits.
+    It comes after the slot, so that nothing is set aside while a call waits for one. A call that
+    never fits is refused; one that fits if those in flight need less than is set aside waits for
+    them. The first calls of a SPEC without a stated price go one at a time until one is answered.
     """
 
     inner: Layer
     budget: Budget
-    costs: CallCosts
+    name: str
+    price: Price | None
+    """Stated price, where there is one."""
     breaker: CircuitBreaker
+    _is_pending: bool = False
+    """True while a first call is in flight that finds the price out; the others wait for it."""
+    _answers: int = 0
+    _cost: float = 0.0
+    _tokens: Amounts = field(default_factory=lambda: np.zeros(2))
+    """Tokens of prompts and of replies whose answers were not free: free ones must not hide the
+    price of the others."""
 
     async def complete(self, call: Call) -> Completion:
-        costs, prompt = self.costs, estimate_prompt(call.request)
-        held = await self.budget.reserve(costs, prompt, longest_replies(call.request))
+        tokens = np.array([estimate_prompt(call.request), longest_replies(call.request)])
+        held = await self._reserve(tokens)
         used = None
         try:
             # The call that found out the price may have found none.
             self.breaker.raise_if_stopped()
             used = completion = await self.inner.complete(call)
         except BackendError as error:
-            used = billed(error, costs.name, costs.price)
+            used = billed(error, self.name, self.price)
             raise
         finally:
             # Also for a failed or cancelled attempt, or its estimate would stay set aside for ever.
-            self.budget.settle(costs, prompt, held, used)
+            self._is_pending = False
+            if used:
+                self._learn(tokens[0], used)
+            self.budget.settle(held, used)
         if completion.cost is None and self.budget.max_cost is not None:
             # This call is answered, and counted so; the next one is refused.
-            self.breaker.stop(unknown_price(costs.name))
+            self.breaker.stop(unknown_price(self.name))
         return completion
+
+    async def _reserve(self, tokens: Amounts) -> Amounts:
+        """Set aside what a call of these tokens may need. Raises BudgetSpent."""
+        budget = self.budget
+        while True:
+            # Without a limit in dollars no price has to be found out.
+            is_known = bool(self.price or self._answers) or budget.max_cost is None
+            most = np.array([self._highest(tokens), tokens.sum()])
+            mean = self._cost / self._answers if self._answers else inf
+            need = np.minimum(most, (mean, inf))
+            # A call that cannot fit even alone is refused: what is held for others is left out. One
+            # of unknown price is allowed as long as any part of the budget is left.
+            nothing_left = not is_known and budget.spent[DOLLARS] >= (budget.max_cost or 0.0)
+            if nothing_left or not budget.covers(need):
+                raise budget.refuse(f"the next call of {self.name}", need, is_known)
+            if (is_known or not self._is_pending) and budget.covers(budget.held + need):
+                # No `await` since the check, so that no two calls take the same rest.
+                self._is_pending = not is_known
+                budget.held += most
+                return most
+            await budget.change()
+
+    def _highest(self, tokens: Amounts) -> float:
+        """Return the dollars that a call costs if its reply is as long as allowed.
+
+        Where only sums are known, cost = input * (P + r * C) for P prompt and C completion tokens
+        with an unknown ratio r. The next cost, input * (p + r * c), is monotone in r at a given
+        sum, so its maximum lies at the least or the highest ratio.
+        """
+        costs: list[float] = [self.price.cost(*tokens)] if self.price else []
+        for ratio in OUTPUT_TO_INPUT:
+            if weight := self._tokens @ (1, ratio):
+                costs.append(float(self._cost / weight * (tokens @ (1, ratio))))
+        return max(costs, default=0.0)
+
+    def _learn(self, prompt: float, answer: Completion) -> None:
+        """Add the cost of an answer, whose prompt is measured as the next one is: by estimate."""
+        self._answers += 1
+        if answer.cost:
+            self._cost += answer.cost
+            self._tokens += (prompt, answer.usage.completion_tokens)
 
 
 def unknown_price(spec: str) -> str:

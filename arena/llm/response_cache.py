@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import sqlite3
-import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -16,24 +14,23 @@ from arena.core.errors import ArenaError
 from arena.llm.backend import Call, Completion, Layer, Request
 from arena.llm.ledger import Tally
 
-VERSION = 2
-"""Version of the key; raise it when Request or Completion change."""
-PATIENCE = 1.0
-"""Seconds to wait for another process that writes; they block the event loop."""
-OPENING_TRIES = 50
+VERSION = 3
+"""Version of the file and of its keys; raise it when Request or Completion change."""
+FIRST_LINE = b"arena-response-cache %d\n" % VERSION
 
 _COMPLETIONS = TypeAdapter(Completion)
 
 
 class ResponseCache:
-    """An SQLite file from the digest of (SPEC, request) to the completion, for several processes.
+    """File to which each completion adds a line: the digest of (SPEC, request), and JSON.
 
     It holds completions and digests: no prompt, no SPEC, no API key. A request with a temperature
     above 0 and without a seed gets the completion of the first such request. So do not use a cache
     to draw several completions of one request, or where weights change under the same name without
     a policy version.
 
-    If the file fails during the run, `notify` gets one line and the run goes on without the cache.
+    Several processes may use one file, which is neither locked nor mapped. If it fails during the
+    run, `notify` gets one line and the run goes on without the cache.
     """
 
     def __init__(self, path: Path, notify: Callable[[str], None]) -> None:
@@ -41,48 +38,80 @@ class ResponseCache:
         self._path = path
         self._notify = notify
         self._is_sound = True
+        self._places: dict[str, int] = {}
+        """Offsets of the lines, by digest."""
+        self._end = 0
+        """Offset up to which lines were taken in."""
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._database = _opened(path)
-        except (sqlite3.Error, OSError) as error:
+            with path.open("a+b") as file:
+                file.seek(0)
+                first = file.readline(len(FIRST_LINE))
+                if first not in (b"", FIRST_LINE):
+                    raise OSError(f"its first line is not {FIRST_LINE.decode().strip()}")
+                # An empty line, because the session before may have been killed in one.
+                file.write(b"\n" if first else FIRST_LINE)
+            # A line is written by one call at the end of the file, whoever else writes there.
+            self._file, self._lines = path.open("ab", buffering=0), path.open("rb")
+            self._take_in()
+        except OSError as error:
             raise ArenaError(
-                f"response cache {path}: {error}; if it is not a cache of arena, name another "
-                "file, otherwise delete it"
+                f"response cache {path}: {error.strerror or error}; if it is not a cache of this "
+                "version of arena, name another file, otherwise delete it"
             ) from error
 
     def get(self, spec: str, request: Request) -> Completion | None:
         """Return the stored completion, marked `cached`, or None."""
-        if not self._is_sound:
-            return None
-        select = "SELECT completion FROM completions WHERE key = ?"
+        key = key_of(spec, request)
         try:
-            row = self._database.execute(select, (key_of(spec, request),)).fetchone()
-        except sqlite3.Error as error:
-            self._give_up(error)
-            return None
-        try:
-            return replace(_COMPLETIONS.validate_json(row[0]), cached=True) if row else None
+            if key not in self._places:
+                self._take_in()
+            if key not in self._places:
+                return None
+            self._lines.seek(self._places[key])
+            _, _, text = self._lines.readline().partition(b" ")
+            return replace(_COMPLETIONS.validate_json(text), cached=True)
         except ValidationError:  # The new answer will take its place.
+            return None
+        except OSError as error:
+            self._give_up(error)
             return None
 
     def put(self, spec: str, request: Request, completion: Completion) -> None:
         """Store a completion; the latest one for a request stays."""
-        if not self._is_sound:
-            return
         text = json.dumps(asdict(completion), separators=(",", ":"))
-        try:
-            with self._database:
-                self._database.execute(
-                    "INSERT OR REPLACE INTO completions (key, completion) VALUES (?, ?)",
-                    (key_of(spec, request), text),
-                )
-        except sqlite3.Error as error:
-            self._give_up(error)
+        self._write(key_of(spec, request), text)
 
     def close(self) -> None:
-        self._database.close()
+        self._file.close()
+        self._lines.close()
 
-    def _give_up(self, error: sqlite3.Error) -> None:
+    def _write(self, key: str, text: str) -> None:
+        """Add a line, and take it in."""
+        if not self._is_sound:
+            return
+        line = f"{key} {text}\n".encode()
+        try:
+            if self._file.write(line) != len(line):
+                raise OSError("the disk is full")
+            self._take_in()
+        except OSError as error:
+            self._give_up(error)
+
+    def _take_in(self) -> None:
+        """Read the lines that were added since the last time, also by other processes."""
+        self._lines.seek(self._end)
+        # The last line may still be written.
+        while (line := self._lines.readline()).endswith(b"\n"):
+            key, _, text = line.partition(b" ")
+            self._note(key.decode(errors="replace"), text, self._end)
+            self._end += len(line)
+
+    def _note(self, key: str, text: bytes, place: int) -> None:
+        """Take in the line at an offset."""
+        self._places[key] = place
+
+    def _give_up(self, error: OSError) -> None:
         self._is_sound = False
         self._notify(f"response cache {self._path}: {error}; going on without it")
 
@@ -112,41 +141,3 @@ def key_of(spec: str, request: Request) -> str:
     text = json.dumps(whole, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     # Replies may hold lone surrogates, which plain UTF-8 refuses.
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _opened(path: Path) -> sqlite3.Connection:
-    maps, left = True, OPENING_TRIES
-    while True:
-        database = sqlite3.connect(path, timeout=PATIENCE)
-        try:
-            _prepare(database, maps)
-            return database
-        except BaseException as error:
-            database.close()
-            left -= 1
-            if maps and getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_IOERR:
-                maps = False
-            # SQLite does not wait for its turn when several processes turn WAL on at once.
-            elif "locked" not in str(error) or not left:
-                raise
-            time.sleep(0.02)
-
-
-def _prepare(database: sqlite3.Connection, maps: bool) -> None:
-    """Set up the file; without `maps`, for a file system that cannot map files into memory."""
-    if maps:
-        # Readers and one writer do not block each other, so several processes can share the file.
-        database.execute("PRAGMA journal_mode = WAL")
-    else:
-        # Out of the mode WAL, which needs maps unless one process has the file for itself.
-        for mode in ("locking_mode = EXCLUSIVE", "journal_mode = DELETE", "locking_mode = NORMAL"):
-            database.execute(f"PRAGMA {mode}")
-    # A power failure may lose the last entries but not damage the file; that is enough for a cache.
-    database.execute("PRAGMA synchronous = NORMAL")
-    with database:
-        database.execute(
-            "CREATE TABLE IF NOT EXISTS completions "
-            "(key TEXT PRIMARY KEY, completion TEXT NOT NULL)"
-        )
-    # Fails now, not in the middle of a run, for an SQLite file with another table of that name.
-    database.execute("SELECT key, completion FROM completions LIMIT 0")

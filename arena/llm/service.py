@@ -38,7 +38,7 @@ from arena.llm.batches import (
     BatchEndpoint,
     BatchJournal,
 )
-from arena.llm.budget import AfterOlderGames, Budget, CallCosts, WithinBudget, unknown_price
+from arena.llm.budget import AfterOlderGames, Budget, WithinBudget, unknown_price
 from arena.llm.ledger import FallbackGuard, Ledger, Tallied, Tally
 from arena.llm.limits import InSlot, SharedLimits, provider_name
 from arena.llm.response_cache import Cached, ResponseCache
@@ -249,8 +249,7 @@ class LLMService:
         name, shared, tally, budget = route.name, route.shared, route.tally, route.budget
         layer: Layer = Sent(route.backend, name, route.traits, tally, shared.breaker, self._notify)
         if budget is not None:
-            costs = CallCosts(name, route.traits.price)
-            layer = WithinBudget(layer, budget, costs, shared.breaker)
+            layer = WithinBudget(layer, budget, name, route.traits.price, shared.breaker)
         layer = Retried(InSlot(layer, shared), name, shared.limits, shared.breaker, tally)
         if budget is not None:
             layer = AfterOlderGames(layer, budget)

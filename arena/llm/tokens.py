@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
-from arena.llm.backend import Completion, Message, Price, PromptCache, Request, Tool, Usage
+from arena.llm.backend import Completion, Price, PromptCache, Request, Usage
 
 CHARACTERS_PER_TOKEN = 4
 """Mean of English text."""
@@ -23,13 +23,8 @@ def estimate_prompt(request: Request) -> int:
 
     An estimate, not a bound: text that is not English takes more tokens for its characters.
     """
-    return tokens_of(prompt_characters(request.messages, request.tools))
-
-
-def prompt_characters(messages: Iterable[Message], tools: Iterable[Tool] = ()) -> int:
-    """Return the characters of messages and of functions."""
-    functions = sum(len(t.name + t.description + json.dumps(t.parameters)) for t in tools)
-    return functions + sum(len(message.content) for message in messages)
+    functions = sum(len(t.name + t.description + json.dumps(t.parameters)) for t in request.tools)
+    return tokens_of(functions + sum(len(message.content) for message in request.messages))
 
 
 def longest_replies(request: Request) -> int:
@@ -73,41 +68,24 @@ class PromptTokens:
 
 def count_prompts(requests: Sequence[Request], cache: PromptCache | None) -> PromptTokens:
     """Count the requests of one chat in order; each may find the one before it in the cache."""
-    tokens = PromptTokens()
-    before: Request | None = None
+    if cache is None:
+        return PromptTokens(sum(map(estimate_prompt, requests)))
+    tokens, before = PromptTokens(), ""
     for request in requests:
-        cached = cache.held(_cached_prefix(before, request, cache)) if cache and before else 0
-        written = 0
-        if cache and cache.is_marked:
-            # The last mark covers the messages that later requests repeat; what was read is not
-            # written again.
-            marked = cache.held(_tokens_of_prefix(request, request.repeated))
-            written = max(0, marked - cached)
-        tokens += PromptTokens(estimate_prompt(request), cached, written)
-        before = request
+        # With marks only the messages that later requests repeat are cached, at a price; what was
+        # read is not written again.
+        text = _prompt_text(request, request.repeated if cache.is_marked else None)
+        cached = cache.held(common_prefix_length(before, text) // CHARACTERS_PER_TOKEN)
+        written = cache.held(len(text) // CHARACTERS_PER_TOKEN) if cache.is_marked else 0
+        tokens += PromptTokens(estimate_prompt(request), cached, max(0, written - cached))
+        before = text
     return tokens
 
 
-def _cached_prefix(before: Request, request: Request, cache: PromptCache) -> int:
-    """Return the tokens at the start of a request that the request before it has left cached."""
-    kept = common_prefix_length(before.messages, request.messages)
-    if cache.is_marked:
-        # Marks cover the first message, and the messages that are repeated.
-        marks = [mark for mark in (1, before.repeated) if mark <= kept]
-        return _tokens_of_prefix(request, max(marks, default=0))
-    characters = prompt_characters(request.messages[:kept], request.tools)
-    if kept < min(len(before.messages), len(request.messages)):
-        # Two messages that differ may begin alike.
-        characters += common_prefix_length(
-            before.messages[kept].content, request.messages[kept].content
-        )
-    return characters // CHARACTERS_PER_TOKEN
-
-
-def _tokens_of_prefix(request: Request, number: int) -> int:
-    """Return the tokens of the functions and of so many messages."""
-    characters = prompt_characters(request.messages[:number], request.tools if number else ())
-    return characters // CHARACTERS_PER_TOKEN
+def _prompt_text(request: Request, number: int | None) -> str:
+    """Return the functions and the first messages as one text."""
+    functions = [t.name + t.description + json.dumps(t.parameters) for t in request.tools]
+    return "".join([*functions, *(message.content for message in request.messages[:number])])
 
 
 def common_prefix_length(first: Iterable[object], second: Iterable[object]) -> int:

@@ -275,7 +275,7 @@ def test_the_answer_to_a_question_about_beliefs_costs_nothing_from_the_cache(
     tmp_path: Path,
 ) -> None:
     async def costs() -> list[float]:
-        async with LLMService(notify=QUIET, cache=tmp_path / "cache.sqlite") as llm:
+        async with LLMService(notify=QUIET, cache=tmp_path / "answers.cache") as llm:
             reply = lambda r: ScriptedReply(fallback_of(r), cost=0.01)  # noqa: E731
             llm.add("scripted", ScriptedBackend(reply))
             specs, chat = ["scripted"] + ["bot:novice"] * 2, ChatOptions(beliefs=True)

@@ -152,25 +152,6 @@ def test_vllm_gets_no_seeds(owner: str, status: int, seed: int | None, name: str
     [
         ({}, "tiny [vLLM]"),
         ({"/version": {"version": "0.32.0+cpu"}}, "tiny [vLLM 0.32.0+cpu]"),
-        (
-            {
-                "/version": {"version": "0.33.1"},
-                "/server_info": {
-                    "vllm_config": "model='tiny', kv_cache_dtype=auto, dtype=torch.bfloat16, "
-                    "quantization=None, seed=0"
-                },
-            },
-            "tiny [vLLM 0.33.1, bfloat16]",
-        ),
-        (
-            {
-                "/version": {"version": "0.33.1"},
-                "/server_info": {
-                    "vllm_config": {"model_config": {"dtype": "float16", "quantization": "awq"}}
-                },
-            },
-            "tiny [vLLM 0.33.1, float16, awq]",
-        ),
     ],
 )
 def test_answers_of_vllm_name_what_it_says_of_itself(routes: dict[str, Any], engine: str) -> None:

@@ -234,7 +234,7 @@ def test_a_forged_turn_adds_no_fields() -> None:
 def test_answers_of_the_cache_keep_their_turns(server: SignedThoughts, tmp_path: Path) -> None:
     specs = [SPECS[1], "bot:random", "bot:random"]
     for out in ("first", "second"):
-        play_one(specs, options("tools"), tmp_path / out, tmp_path / "cache.sqlite")
+        play_one(specs, options("tools"), tmp_path / out, tmp_path / "answers.cache")
     first, second = (attempts_of(tmp_path / out / "game.jsonl", 0) for out in ("first", "second"))
     assert len(server.asked) == 5 and all(attempt.cached for attempt in second)
     assert [a.provider_turn for a in first] == [a.provider_turn for a in second]

@@ -62,8 +62,8 @@ def text_of(command: str, capsys: pytest.CaptureFixture[str]) -> str:
 def test_a_dry_run_asks_nothing_and_writes_nothing(
     command: str, server: Misbehaving, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = estimate(f"{command} --set cache=cache.sqlite", capsys)
-    text = text_of(f"{command} --set cache=cache.sqlite --max-cost 0.001", capsys)
+    found = estimate(f"{command} --set cache=answers.cache", capsys)
+    text = text_of(f"{command} --set cache=answers.cache --max-cost 0.001", capsys)
     assert not server.asked and not list(tmp_path.iterdir())
     (model,) = found["models"]
     assert (model["spec"], model["games"]) == (MODEL, 20) and 5 < model["calls"] < 40

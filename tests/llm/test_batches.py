@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from batch_server import BatchServer
 
 from arena.core.errors import ArenaError, BackendError, StopPlaying, UsageError
 from arena.llm.backend import BackendTraits, Completion, Message, Request, Sampling
-from arena.llm.batches import PRICE_SHARE, BatchJournal
+from arena.llm.batches import PRICE_SHARE, BatchJournal, StoredBatch
 from arena.llm.service import LLMService
 from arena.llm.settings import Settings
 from backends import litellm as backends_litellm
@@ -225,18 +225,15 @@ def test_what_stops_all_batches_is_one_error(
 
 
 def test_a_journal_that_cannot_be_written_stops_the_run(tmp_path: Path) -> None:
-    journal = BatchJournal(tmp_path / "batches.sqlite", print)
-    journal._database.close()
-    calls: list[Callable[[], object]] = [
-        lambda: journal.begin("batch", ["key"]),
-        lambda: journal.submitted("batch", "id"),
-        lambda: journal.batch_of("key"),
-        lambda: journal.batch("batch"),
-        lambda: journal.forget("key"),
-    ]
-    for call in calls:
-        with pytest.raises(StopPlaying, match="journal of batches .*closed database"):
-            call()
+    journal = BatchJournal(tmp_path / "batches.journal", print)
+    journal._file.close()
+    full = pytest.raises(StopPlaying, match="journal of batches .*No space left on device")
+    with Path("/dev/full").open("ab", buffering=0) as journal._file:
+        with full:
+            journal.store(StoredBatch("batch", 0.0, ["key"]))
+        with full:
+            journal.forget(["key"])
+    journal.close()
 
 
 class _Remote:
@@ -259,7 +256,7 @@ def test_models_that_cannot_be_batched(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no player is a model of a provider with batches"):
         LLMService(batches=True).keep_batches(tmp_path)
     with pytest.raises(UsageError, match="exclude each other"):
-        LLMService(batches=True, cache=tmp_path / "cache.sqlite")
+        LLMService(batches=True, cache=tmp_path / "answers.cache")
 
 
 def test_models_that_think_are_batched_by_the_responses_api(

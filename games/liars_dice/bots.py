@@ -2,10 +2,10 @@
 
 The posterior needs a model of how the others play: a player with hand h, who sees the last bid b,
 takes each legal action with a probability proportional to exp(q / T), where q is the probability,
-by its own dice alone, that the bid it makes is true, that the challenged bid b is false, or that
-the bid b is exactly right if it says so, and T is a temperature: quantal response of a player who
-does not read the bids of others (R. D. McKelvey and T. R. Palfrey, "Quantal response equilibria for
-normal form games", Games and Economic Behavior 10 (1995), 6-38).
+by its own dice alone, that the bid it makes is true or that the challenged bid b is false, and T is
+a temperature: quantal response of a player who does not read the bids of others (R. D. McKelvey and
+T. R. Palfrey, "Quantal response equilibria for normal form games", Games and Economic Behavior 10
+(1995), 6-38).
 
 Hands are independent before the bids, and under the model an action depends on the hand of its own
 player only. So the posterior is a product over the players, and exact:
@@ -24,9 +24,8 @@ import numpy as np
 
 from arena import Action, Observation
 from arena.agents.agent import EvenBot
-from games.liars_dice.game import LiarsDice
-from games.liars_dice.knowledge import DiceNotes, bid_probability, match_chance, tail
-from games.liars_dice.moves import CHALLENGE, DiceBid, hand_distribution
+from games.liars_dice.knowledge import LiarsDiceKnowledge, match_chance, tail
+from games.liars_dice.rules import CHALLENGE, DiceBid, LiarsDice, hand_distribution
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -35,44 +34,38 @@ if TYPE_CHECKING:
 class LiarsDiceBot(EvenBot):
     """Bot that takes the action with the best immediate chance.
 
-    A bid wins if it is true and challenged at once, a challenge wins if the last bid is false, a
-    call of spot on if it is exact. They are compared by their probabilities; among equal bids it
-    draws.
+    A bid wins if it is true and challenged at once, a challenge wins if the last bid is false. They
+    are compared by their probabilities; among equal bids it draws.
     """
 
     def _best(self, observation: Observation) -> Sequence[Action]:
         notes, raises = observation.notes, list(observation.legal_actions.of(DiceBid))
-        assert isinstance(notes, DiceNotes)
-        last, calls = notes.last_bid, list[tuple[float, Action]]()
-        asked = [] if last is None else [last, DiceBid(last.quantity + 1, last.face)]
-        values = self.truths(notes, [*raises, *asked])
-        if asked:
-            more, true = values.pop(), values.pop()
-            # A challenge wins if the bid is false, spot on if it is true but one die more is not.
-            calls = list(zip((1 - true, true - more), notes.game.calls, strict=False))
+        assert isinstance(notes, LiarsDiceKnowledge)
+        last = notes.last_bid
+        values = self.truths(notes, [*raises, last] if last else raises)
+        is_false = 1 - values.pop() if last else -1.0
         highest = max(values, default=-1.0)
-        # With equal chances, a call ends the round before the others can improve theirs.
-        chance, call = max(calls, key=lambda each: each[0], default=(-2.0, CHALLENGE))
-        if chance >= highest:
-            return [call]
+        # With equal chances, a challenge ends the round before the others can improve theirs.
+        if is_false >= highest:
+            return [CHALLENGE]
         return [bid for bid, value in zip(raises, values, strict=True) if value >= highest]
 
     @abstractmethod
-    def truths(self, notes: DiceNotes, bids: list[DiceBid]) -> list[float]:
+    def truths(self, notes: LiarsDiceKnowledge, bids: list[DiceBid]) -> list[float]:
         """Return the probability that each bid is true, in the view of the seat."""
 
 
 class Counter(LiarsDiceBot):
     """Bot that counts its own dice and takes all hidden dice as independent and uniform."""
 
-    def truths(self, notes: DiceNotes, bids: list[DiceBid]) -> list[float]:
-        return [bid_probability(notes, bid) for bid in bids]
+    def truths(self, notes: LiarsDiceKnowledge, bids: list[DiceBid]) -> list[float]:
+        return [notes.probability(bid) for bid in bids]
 
 
 class Reader(LiarsDiceBot):
     """Bot that also infers hidden dice from the bids of the others, by the model of `reading`."""
 
-    def truths(self, notes: DiceNotes, bids: list[DiceBid]) -> list[float]:
+    def truths(self, notes: LiarsDiceKnowledge, bids: list[DiceBid]) -> list[float]:
         return truth_posterior(notes, bids)
 
 
@@ -91,59 +84,46 @@ class HandResponses:
         game: The game that is played.
         dice: Number of dice of the hand.
         total: Number of dice on the table.
-        palifico: Whether no face is wild.
     """
 
-    def __init__(self, game: LiarsDice, dice: int, total: int, palifico: bool) -> None:
+    def __init__(self, game: LiarsDice, dice: int, total: int) -> None:
         # Hands are multisets: the order of a throw tells nothing, and there are far fewer of them.
         hands = hand_distribution(dice, game.options.faces)
         self.prior: NDArray[np.float64] = np.array([p for _, p in hands])
         """Probability of each hand, shape (hands,)."""
         self.matches: NDArray[np.int64] = np.array(
-            [[game.matches(hand, face, palifico) for face in game.faces] for hand, _ in hands]
+            [[game.matches(hand, face) for face in game.faces] for hand, _ in hands]
         )
         """Dice that count as each face, shape (hands, faces)."""
-        self.truth = self._truth(game, total - dice, palifico)
+        self.truth = self._truth(game, total - dice)
         """Probability that each bid of the table of bids is true, shape (hands, bids)."""
         self.appeal: NDArray[np.float64] = np.exp(self.truth / TEMPERATURE)
         """Weight exp(q / T) of making each bid, shape (hands, bids)."""
 
-    def _truth(self, game: LiarsDice, others: int, palifico: bool) -> NDArray[np.float64]:
+    def _truth(self, game: LiarsDice, others: int) -> NDArray[np.float64]:
         # q depends on a hand only by its number of matches k: q = P(K >= quantity - k).
         columns = []
         for bid in game.bids:
-            chance = match_chance(game, bid.face, palifico)
+            chance = match_chance(game, bid.face)
             # One tail for each number of own matches; then looked up for all hands at once.
             own = range(int(self.matches.max()) + 1)
             tails = np.array([tail(others, chance, bid.quantity - k) for k in own])
             columns.append(tails[self.matches[:, bid.face - 1]])
         return np.stack(columns, axis=1)
 
-    def call_appeals(self, number: int, more: int | None) -> list[NDArray[np.float64]]:
-        """Return the weights of a challenge and of spot on after a bid, each of shape (hands,).
-
-        Args:
-            number: The number of the bid.
-            more: The number of the bid of one die more; None if there is none.
-        """
-        true = self.truth[:, number]
-        # A challenge wins if the bid is false, spot on if it is true but one die more is not.
-        exact = true if more is None else true - self.truth[:, more]
-        return [np.exp((1 - true) / TEMPERATURE), np.exp(exact / TEMPERATURE)]
-
 
 # Few: with six dice of ten faces and 36 dice on the table, one has 29 MB.
 @lru_cache(maxsize=8)
-def hand_table(game: LiarsDice, dice: int, total: int, palifico: bool) -> HandResponses:
+def hand_table(game: LiarsDice, dice: int, total: int) -> HandResponses:
     """Return the table of hands; it depends on public numbers only."""
-    return HandResponses(game, dice, total, palifico)
+    return HandResponses(game, dice, total)
 
 
-def _table_of(notes: DiceNotes, seat: int) -> HandResponses:
-    return hand_table(notes.game, notes.dice_left[seat], notes.total, notes.palifico)
+def _table_of(notes: LiarsDiceKnowledge, seat: int) -> HandResponses:
+    return hand_table(notes.game, notes.dice_left[seat], notes.total)
 
 
-def hand_posterior(notes: DiceNotes, seat: int) -> NDArray[np.float64]:
+def hand_posterior(notes: LiarsDiceKnowledge, seat: int) -> NDArray[np.float64]:
     """Return the probability of each hand of another seat, shape (hands,), given its bids."""
     game = notes.game
     table = _table_of(notes, seat)
@@ -163,25 +143,22 @@ def hand_posterior(notes: DiceNotes, seat: int) -> NDArray[np.float64]:
 
 
 def _total_appeal(
-    notes: DiceNotes, table: HandResponses, last: DiceBid | None
+    notes: LiarsDiceKnowledge, table: HandResponses, last: DiceBid | None
 ) -> NDArray[np.float64]:
     """Return the sum of the weights of all legal actions after a bid, shape (hands,)."""
     game, index = notes.game, notes.game.actions.index
-    legal = [index[bid] for bid in game.raises(last, notes.total, notes.palifico)]
+    legal = [index[bid] for bid in game.raises(last, notes.total)]
     total: NDArray[np.float64] = table.appeal[:, legal].sum(axis=1)
-    # The first bid of a round has no call as an alternative.
+    # The first bid of a round cannot be challenged; a challenge wins if the bid is false.
     if last is not None:
-        more = index.get(DiceBid(last.quantity + 1, last.face))
-        for _, appeal in zip(game.calls, table.call_appeals(index[last], more), strict=False):
-            total = total + appeal
+        total = total + np.exp((1 - table.truth[:, index[last]]) / TEMPERATURE)
     return total
 
 
-def truth_posterior(notes: DiceNotes, bids: list[DiceBid]) -> list[float]:
+def truth_posterior(notes: LiarsDiceKnowledge, bids: list[DiceBid]) -> list[float]:
     """Return the probability that each bid is true, given own dice and the bids of the others."""
-    hidden = [seat for seat, n in enumerate(notes.dice_left) if n and seat not in notes.hands]
-    # Without a seat in `hidden`, all dice were shown and the result is 0 or 1.
-    posteriors = [(_table_of(notes, seat), hand_posterior(notes, seat)) for seat in hidden]
+    # Without a hidden hand, all dice were shown and the result is 0 or 1.
+    posteriors = [(_table_of(notes, seat), hand_posterior(notes, seat)) for seat in notes.hidden]
     # P(K >= k) for each face that occurs, where K is a sum of independent counts.
     tails: dict[int, NDArray[np.float64]] = {}
     for face in {bid.face for bid in bids}:

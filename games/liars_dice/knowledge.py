@@ -1,4 +1,4 @@
-"""Facts that one viewer of liar's dice has read, its arrays, and exact probabilities of bids.
+"""Exact knowledge of one seat of liar's dice, and judgements of bids and challenges by it.
 
 The rules allow every higher bid with any dice. So a bid excludes no hand, and what logically
 follows for a seat is: its own dice are known, and the n hidden dice are independent and uniform.
@@ -13,151 +13,40 @@ about how others play, is in `games.liars_dice.bots`.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any
+import random
+from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
+from typing import ClassVar
 
-from arena import Action, ArraySpec, Event, GameArrays, Notes, Observation, Placement
-from arena.core.analysis import Knowledge
+from pydantic import JsonValue
+
+from arena import (
+    CHANCE,
+    Action,
+    Assessment,
+    Comment,
+    Event,
+    GameAnalysis,
+    Measure,
+    Outcome,
+    Placement,
+    Ply,
+    Step,
+    WeightedSum,
+)
+from arena.core.analysis import Assessor, DecisionKind, Fact, Knowledge, SeatAssessor
 from arena.core.statements import GameTalk
-from games.liars_dice.game import LiarsDice
-from games.liars_dice.moves import (
-    BidMade,
+from arena.core.text import per_cent, percentage
+from arena.evaluation.talk import STATEMENT_FACTS, STATEMENT_MEASURES, with_talk
+from games.liars_dice.notes import LiarsDiceNotes
+from games.liars_dice.rules import (
+    CHALLENGE,
     DiceBid,
-    DiceRevealed,
-    DiceRolled,
-    Hand,
-    RoundStarted,
+    LiarsDice,
+    LiarsDiceState,
     face_name,
     hand_distribution,
 )
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-
-class DiceNotes(Notes):
-    """The present round as its viewer sees it. Texts, arrays, bots and views read it.
-
-    Args:
-        game: The game that is played.
-        player: The seat of the viewer; -1 for a viewer who sees everything.
-    """
-
-    game: LiarsDice
-
-    def __init__(self, game: LiarsDice, player: int) -> None:
-        super().__init__(game, player)
-        self.round = 0
-        self.first = 0
-        self.dice_left = (game.options.dice,) * game.num_players
-        """Number of dice of each seat on the table in this round."""
-        self.hands: dict[int, Hand] = {}
-        """The hands that the viewer has seen in this round, by seat."""
-        self.bids: list[BidMade] = []
-        """The bids of this round."""
-        self.revealed: DiceRevealed | None = None
-        """The end of this round; None before it."""
-        self.palifico = False
-        """True if no face is wild in this round, and all bids name one face."""
-
-    def update(self, event: Event) -> None:
-        """Add one more event that the viewer witnessed."""
-        if isinstance(event, BidMade):  # The most frequent one.
-            self.bids.append(event)
-        elif isinstance(event, RoundStarted):
-            # All of an earlier round is void: the dice are rolled again.
-            self.round, self.dice_left, self.first = event.number, event.dice, event.first
-            self.palifico = event.palifico
-            self.hands, self.bids, self.revealed = {}, [], None
-        elif isinstance(event, DiceRolled):
-            self.hands[event.player] = event.dice
-        elif isinstance(event, DiceRevealed):
-            # From here on every hand is open, until the next roll.
-            self.hands = {seat: hand for seat, hand in enumerate(event.hands) if hand}
-            self.revealed = event
-
-    @property
-    def own(self) -> Hand:
-        """The viewer's own dice; empty before the roll, and for a seat without dice."""
-        return self.hands.get(self.player, ())
-
-    @property
-    def last_bid(self) -> DiceBid | None:
-        """The highest bid of this round."""
-        return self.bids[-1].bid if self.bids else None
-
-    @property
-    def total(self) -> int:
-        """Number of dice on the table."""
-        return sum(self.dice_left)
-
-    @property
-    def hidden(self) -> int:
-        """Number of dice that the viewer has not seen."""
-        return sum(n for seat, n in enumerate(self.dice_left) if seat not in self.hands)
-
-    def seen_matches(self, face: int) -> int:
-        """Return the number of seen dice that count as `face`."""
-        return sum(self.matches(hand, face) for hand in self.hands.values())
-
-    def matches(self, hand: Hand, face: int) -> int:
-        """Return the number of dice of a hand that count as `face` in this round."""
-        return self.game.matches(hand, face, self.palifico)
-
-    @property
-    def raises(self) -> list[DiceBid]:
-        """The bids above the last one, lowest first."""
-        return self.game.raises(self.last_bid, self.total, self.palifico)
-
-
-class LiarsDiceArrays(GameArrays):
-    """Observations of liar's dice as arrays."""
-
-    game: LiarsDice
-
-    @cached_property
-    def specs(self) -> Mapping[str, ArraySpec]:
-        players, dice = self.game.num_players, self.game.options.dice
-        return {
-            "player": ArraySpec(shape=(players,), low=0, high=1),
-            "dice": ArraySpec(shape=(players, self.game.options.faces), low=0, high=dice),
-            "dice_left": ArraySpec(shape=(players,), low=0, high=dice),
-            "bids": ArraySpec(shape=(players, len(self.game.bids)), low=0, high=1),
-            **({"palifico": ArraySpec((1,), 0, 1)} if self.game.options.palifico else {}),
-        }
-
-    @cached_property
-    def _columns(self) -> dict[tuple[int, int], int]:
-        """The column of each bid, by quantity and face."""
-        return {(bid.quantity, bid.face): n for n, bid in enumerate(self.game.bids)}
-
-    def read(self, observation: Observation) -> dict[str, NDArray[Any]]:
-        """Return the arrays of this round; rows are players from the observer on.
-
-        `player` has the seat, `dice` the number of seen dice of each face, `bids` the bids that
-        each player made, lowest bid first, `palifico` a 1 in such a round.
-        """
-        notes, me, at, columns = observation.notes, observation.player, self._offsets, self._columns
-        assert isinstance(notes, DiceNotes)
-        players, block = self.game.num_players, bytearray(self._seat_blocks[me])
-        dice, left, bids = at["dice"] - 1, at["dice_left"], at["bids"]
-        # The observer is always row 0, so that a network need not learn each seat.
-        for seat, hand in notes.hands.items():
-            row = dice + (seat - me) % players * self.game.options.faces
-            # Counts per face from 1, since the order of dice does not matter.
-            for die in hand:
-                block[row + die] += 1
-        block[left : left + players] = (*notes.dice_left[me:], *notes.dice_left[:me])
-        for made in notes.bids:
-            row = bids + (made.player - me) % players * len(columns)
-            block[row + columns[made.quantity, made.face]] = 1
-        if notes.palifico:
-            block[at["palifico"]] = 1
-        return self._from_block(block)
-
-
-# Exact knowledge
 
 
 @lru_cache(maxsize=4096)
@@ -177,37 +66,18 @@ def tail(trials: int, chance: float, least: int) -> float:
     return min(1.0, math.fsum(terms))
 
 
-def match_chance(game: LiarsDice, face: int, palifico: bool = False) -> float:
+def match_chance(game: LiarsDice, face: int) -> float:
     """Return p, the probability that a hidden die counts as `face`."""
     # The wild face itself is counted once; each other face also counts the wild ones.
-    counting = 1 if palifico or game.wild_face in (None, face) else 2
+    counting = 1 if game.wild_face in (None, face) else 2
     return counting / game.options.faces
 
 
-def bid_probability(notes: DiceNotes, bid: DiceBid) -> float:
-    """Return the exact probability that a bid is true, given the dice that the viewer has seen."""
-    # Own dice are certain; only the rest of the bid depends on hidden dice.
-    needed = bid.quantity - notes.seen_matches(bid.face)
-    return tail(notes.hidden, match_chance(notes.game, bid.face, notes.palifico), needed)
-
-
-def exact_probability(notes: DiceNotes, bid: DiceBid) -> float:
-    """Return the probability that a bid names the exact number, given the dice that were seen."""
-    more = DiceBid(bid.quantity + 1, bid.face)
-    # P(K = q) = P(K >= q) - P(K >= q + 1).
-    return bid_probability(notes, bid) - bid_probability(notes, more)
-
-
-class LiarsDiceKnowledge:
-    """Exact knowledge of one seat: the dice that it has seen, and nothing about the others.
-
-    Args:
-        game: The game that is played.
-        player: The seat.
+class LiarsDiceKnowledge(LiarsDiceNotes):
+    """Notes of one seat with exact probabilities: its own dice, and nothing about the others.
 
     Example:
-        >>> from games.liars_dice.game import LiarsDice
-        >>> from games.liars_dice.moves import DiceRolled, RoundStarted
+        >>> from games.liars_dice.rules import DiceRolled, RoundStarted
         >>> knowledge = LiarsDiceKnowledge(LiarsDice(players=2, dice=1), 0)
         >>> knowledge.update(RoundStarted(1, (1, 1), 0))
         >>> knowledge.update(DiceRolled(0, (6,)))
@@ -217,59 +87,47 @@ class LiarsDiceKnowledge:
         [0.6666666666666667, 0.3333333333333333]
     """
 
-    def __init__(self, game: LiarsDice, player: int) -> None:
-        self.notes = DiceNotes(game, player)
-        """The facts that it rests on."""
+    def probability(self, bid: DiceBid) -> float:
+        """Return the exact probability that a bid is true; once all dice are shown, 0 or 1."""
+        # Seen dice are certain; only the rest of the bid depends on hidden dice.
+        needed = bid.quantity - self.seen_matches(bid.face)
+        return tail(sum(self.hidden.values()), match_chance(self.game, bid.face), needed)
 
-    def update(self, event: Event) -> None:
-        """Add one more event that the player witnessed."""
-        self.notes.update(event)
-
+    @property
     def _hidden_hands(self) -> list[int]:
-        """Return the number of dice of each other hand that is hidden."""
-        notes = self.notes
-        return [
-            n
-            # A seat without dice is out, and a shown hand is no longer hidden.
-            for seat, n in enumerate(notes.dice_left)
-            if n and seat != notes.player and seat not in notes.hands
-        ]
+        """Number of dice of each hidden hand of the others."""
+        return [n for seat, n in self.hidden.items() if seat != self.player]
 
     def entropy(self) -> float:
         """Return the uncertainty about the hands of the others, in bits; order does not count."""
-        faces = self.notes.game.options.faces
         # Hands are independent, so their entropies add up.
         # H = -sum p log2 p, over multisets with their multinomial probabilities.
         return -math.fsum(
             p * math.log2(p)
-            for dice in self._hidden_hands()
-            for _, p in hand_distribution(dice, faces)
+            for dice in self._hidden_hands
+            for _, p in hand_distribution(dice, self.game.options.faces)
         )
 
     def world_count(self) -> int:
         """Return the number of possible hands of the others; order does not count."""
-        faces = self.notes.game.options.faces
+        faces = self.game.options.faces
         # Multisets of n dice: C(n + faces - 1, n).
-        return math.prod(math.comb(n + faces - 1, n) for n in self._hidden_hands())
+        return math.prod(math.comb(n + faces - 1, n) for n in self._hidden_hands)
 
     def count_probabilities(self, face: int) -> list[float]:
         """Return the probability that 0, 1, ... of the others' dice count as `face`."""
-        notes = self.notes
-        others = sum(n for seat, n in enumerate(notes.dice_left) if seat != notes.player)
-        hidden, chance = sum(self._hidden_hands()), self._chance(face)
+        others = sum(n for seat, n in enumerate(self.dice_left) if seat != self.player)
+        hidden, chance = sum(self._hidden_hands), match_chance(self.game, face)
         # Dice that a challenge has shown are certain; the binomial is shifted by their matches.
-        shown = notes.seen_matches(face) - notes.matches(notes.own, face)
+        shown = self.seen_matches(face) - self.game.matches(self.own, face)
         found = [0.0] * (others + 1)
         for k in range(hidden + 1):
             found[shown + k] = math.comb(hidden, k) * chance**k * (1 - chance) ** (hidden - k)
         return found
 
-    def _chance(self, face: int) -> float:
-        return match_chance(self.notes.game, face, self.notes.palifico)
-
     def placement(self) -> Placement:
         """Return the distribution of the number of others' dice that count, one row per face."""
-        game = self.notes.game
+        game = self.game
         columns = game.total_dice - game.options.dice + 1
         rows = [self.count_probabilities(face) for face in game.faces]
         return Placement(
@@ -280,15 +138,10 @@ class LiarsDiceKnowledge:
             probabilities=tuple((*row, *[0.0] * (columns - len(row)))[:columns] for row in rows),
         )
 
-    def probability(self, bid: DiceBid) -> float:
-        """Return the probability that a bid is true; once all dice are shown, 0 or 1."""
-        return bid_probability(self.notes, bid)
-
 
 class LiarsDiceTalk(GameTalk):
     """Bids as statements. A bid that is more probably false than true is a bluff."""
 
-    game: LiarsDice
     bluff_below = 0.5
 
     def statements(self, player: int, action: Action, events: Sequence[Event]) -> Sequence[Action]:
@@ -299,3 +152,209 @@ class LiarsDiceTalk(GameTalk):
         """Return the probability that a bid is true, given the bidder's own dice."""
         assert isinstance(knowledge, LiarsDiceKnowledge) and isinstance(statement, DiceBid)
         return knowledge.probability(statement)
+
+
+# Judgements
+
+
+FACTS: dict[str, Fact] = {
+    "probability": Fact("%", "probability that the bid is true, given the bidder's own dice"),
+    "last": Fact("%", "probability that the last bid is true, given own dice", of_position=True),
+    "best": Fact("%", "probability of the likeliest higher bid", of_position=True),
+}
+"""Descriptions of the facts of assessments, by name."""
+
+MEASURES: tuple[Measure, ...] = (
+    Measure(
+        "bid_probability",
+        "probability of own bids",
+        "probability",
+        None,
+        "Probability that a bid is true, given the bidder's own dice only; over bids.",
+    ),
+    Measure(
+        "impossible_bids",
+        "impossible bids",
+        "share",
+        "lower",
+        "Bids that the bidder's own dice show to be false, over bids of seats that had another "
+        "legal action which could win.",
+    ),
+    Measure(
+        "challenges_sound",
+        "sound challenges",
+        "share",
+        "higher",
+        "Challenges of bids that were at least as probably false as true, given the challenger's "
+        "own dice; over challenges with a choice.",
+    ),
+    Measure(
+        "challenges_missed",
+        "missed challenges",
+        "share",
+        "lower",
+        "Bids in answer to a bid that the own dice show to be false, so that a challenge would win "
+        "for certain; over answers to such bids.",
+    ),
+)
+
+
+class LiarsDiceAssessor(SeatAssessor):
+    """Assessor of one game; its kinds are `bid`, `challenge` and `knowledge`."""
+
+    game: LiarsDice
+
+    def _begin(self) -> None:
+        self._knowledge = {seat: LiarsDiceKnowledge(self.game, seat) for seat in self._assessed}
+        self._entropy: dict[int, float] = {}
+        """Entropy of each seat at its latest decision, in bits."""
+
+    def ply(self, ply: Ply) -> list[Assessment]:
+        """Process the next ply; return its assessment if it was a decision."""
+        found = list[Assessment]()
+        knowledge, action = self._knowledge.get(ply.player), ply.decision.action
+        if knowledge:
+            # Judged before the events of the ply: they are not known to the seat yet.
+            if self._wants("bid" if isinstance(action, DiceBid) else "challenge"):
+                found.append(_judge(ply, knowledge))
+            if self._wants("knowledge"):
+                self._entropy[ply.player] = knowledge.entropy()
+        self._latest_ply = ply.number
+        # Each seat learns only what it witnesses, or it would be judged by hidden dice.
+        for seat, known in self._knowledge.items():
+            for event in ply.events:
+                if event.seen_by(seat):
+                    known.update(event)
+        return found
+
+    def end(self, outcome: Outcome) -> list[Assessment]:
+        """Return the entropies of each seat that made a decision. This changes nothing.
+
+        Bids exclude no hand, so that in a round the entropy stays that after the roll.
+        """
+        return [
+            self._knowledge_of(seat, entropy, entropy)
+            for seat, entropy in sorted(self._entropy.items())
+        ]
+
+
+def _odds(knowledge: LiarsDiceKnowledge) -> tuple[float | None, float | None]:
+    """Return the probabilities that the last bid and the likeliest higher bid are true.
+
+    None if there is no such bid.
+    """
+    last = knowledge.last_bid
+    best = max(map(knowledge.probability, knowledge.raises), default=None)
+    return None if last is None else knowledge.probability(last), best
+
+
+def _judge(ply: Ply, knowledge: LiarsDiceKnowledge) -> Assessment:
+    """Return the assessment of a bid or a challenge."""
+    bid, (last, best) = ply.decision.action, _odds(knowledge)
+    facts: dict[str, JsonValue] = {"last": last, "best": best}
+    measured = dict[str, WeightedSum]()
+    if isinstance(bid, DiceBid):
+        probability = facts["probability"] = knowledge.probability(bid)
+        measured["bid_probability"] = WeightedSum(probability)
+        # A false bid is no fault if every other action loses as certainly.
+        if best or (last is not None and last < 1):
+            measured["impossible_bids"] = WeightedSum(float(probability == 0))
+    # Without a higher bid the challenge is forced.
+    elif best is not None and last is not None:
+        measured["challenges_sound"] = WeightedSum(float(last <= 0.5))
+    # The last bid could not be true: the opportunity was taken or missed.
+    if last == 0 and best is not None:
+        measured["challenges_missed"] = WeightedSum(float(bid != CHALLENGE))
+    kind = "challenge" if bid == CHALLENGE else "bid"
+    return Assessment(ply.number, ply.player, kind, facts, measured)
+
+
+def _number(value: JsonValue) -> float:
+    """Return a probability of the facts; 0 for a missing one."""
+    return float(value) if isinstance(value, int | float) else 0.0
+
+
+DECISION_KINDS = {
+    "bid": DecisionKind.of_measure(
+        "bid_probability",
+        "probability",
+        "probability that the bid is true, by the own dice",
+        "bids",
+    ),
+    "challenge": DecisionKind.of_measure(
+        "challenges_sound",
+        "",
+        "1 if the challenged bid was false with at least 50 %, else 0",
+        "challenges",
+    ),
+}
+
+
+class LiarsDiceAnalysis(GameAnalysis):
+    """Exact knowledge and judgements of liar's dice."""
+
+    game: LiarsDice
+
+    facts: ClassVar[Mapping[str, Fact]] = {**STATEMENT_FACTS, **FACTS}
+    measures = (*MEASURES, *STATEMENT_MEASURES)
+    decision_kinds = DECISION_KINDS
+    knowledge_type = LiarsDiceKnowledge
+
+    def assessor(
+        self, players: Collection[int] | None = None, kinds: Collection[str] | None = None
+    ) -> Assessor:
+        """Return a new assessor of one game; bids are also statements."""
+        return with_talk(self.game, LiarsDiceAssessor(self.game, players, kinds), players, kinds)
+
+    def consequences(self, knowledge: Knowledge, actions: Collection[Action]) -> dict[Action, str]:
+        """Return the chance that each bid is true and a challenge is right, by the own dice."""
+        assert isinstance(knowledge, LiarsDiceKnowledge)
+        last, _ = _odds(knowledge)
+        values: dict[Action, float] = {}
+        for action in actions:
+            if isinstance(action, DiceBid):
+                values[action] = knowledge.probability(action)
+            elif last is not None:
+                values[action] = 1 - last
+        return {
+            action: f"{'true' if isinstance(action, DiceBid) else 'right'} with probability "
+            f"{percentage(value)}, by your own dice"
+            # Rounded, so that equal values stay in the order of the game.
+            for action, value in sorted(values.items(), key=lambda item: -round(item[1], 9))
+        }
+
+    def comment(self, assessment: Assessment) -> Comment | None:
+        """Return the comment on a bid or a challenge. It uses only what the seat could know."""
+        facts = assessment.facts
+        if assessment.kind not in ("bid", "challenge"):
+            return None
+        last, best = _number(facts["last"]), _number(facts["best"])
+        if assessment.kind == "challenge":
+            text = f"Challenged a bid that was true with {per_cent(last)}, by the own dice."
+            return Comment(text, mistake=last == 1 and best > 0)
+        probability, is_first = _number(facts["probability"]), facts["last"] is None
+        text = f"True with {per_cent(probability)}, by the own dice."
+        if not is_first:
+            text += f" The last bid was true with {per_cent(last)}."
+        # A bid is a mistake for certain if a challenge could not fail, or if it cannot be true.
+        if is_first or last > 0:
+            could_win = best > 0 or (not is_first and last < 1)
+            return Comment(text, mistake=probability == 0 and could_win)
+        return Comment(text, mistake=True)
+
+    def resample(
+        self, history: Sequence[Step], player: int, rng: random.Random
+    ) -> list[Step] | None:
+        """Roll the hands of the other seats again, if they have not been revealed."""
+        state, steps = self.game.initial_state(), list[Step]()
+        assert isinstance(state, LiarsDiceState)
+        # Every challenge reveals all hands that were rolled before it.
+        challenges = [n for n, step in enumerate(history) if step.action == CHALLENGE]
+        hidden_from = challenges[-1] if challenges else -1
+        for number, step in enumerate(history):
+            action = step.action
+            if step.player == CHANCE and number > hidden_from and state.roller != player:
+                action = state.sample_chance(rng)
+            state.apply(step.player, action)
+            steps.append(Step(step.player, action))
+        return steps

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from arena import (
+    ActionSet,
     Die,
     Event,
     GameText,
@@ -16,9 +17,9 @@ from arena import (
     Tile,
     TileRow,
 )
-from games.liars_dice.game import LiarsDice
-from games.liars_dice.knowledge import DiceNotes, bid_probability, exact_probability
-from games.liars_dice.moves import (
+from games.liars_dice.knowledge import LiarsDiceKnowledge
+from games.liars_dice.notes import LiarsDiceNotes
+from games.liars_dice.rules import (
     CHALLENGE,
     NUMBERS,
     BidMade,
@@ -26,6 +27,7 @@ from games.liars_dice.moves import (
     DiceRevealed,
     DiceRolled,
     Hand,
+    LiarsDice,
     RoundStarted,
     face_name,
 )
@@ -46,18 +48,6 @@ def _wild_rule(game: LiarsDice) -> str:
     )
 
 
-def _order(game: LiarsDice) -> str:
-    if game.options.bidding_rule == "reset-face":
-        return (
-            "A bid is higher if its number is higher, with any face, or if its number is the same "
-            "and its face is higher."
-        )
-    return (
-        "A bid is higher if its face is higher, with any number, or if its face is the same and "
-        "its number is higher."
-    )
-
-
 def _ending(game: LiarsDice) -> str:
     if game.options.rounds == "single":
         others = "" if game.num_players == 2 else ", all others 0"
@@ -68,48 +58,13 @@ def _ending(game: LiarsDice) -> str:
     )
 
 
-def _options_rule(game: LiarsDice) -> str:
-    """Return the sentences on the options that few games have."""
-    text = ""
-    if game.options.spot_on:
-        text += (
-            " Instead of a challenge you may call spot on: all dice are shown, and you are right "
-            "if exactly the claimed number is there. "
-        )
-        if game.options.rounds == "single":
-            text += "If you are right, you win and the bidder loses; otherwise you lose."
-        else:
-            text += (
-                "If you are right, you get a lost die back, if you have lost any; otherwise you "
-                "lose one. In both cases you bid first in the next round."
-            )
-    if game.options.palifico:
-        text += (
-            " After a player has lost its last die but one for the first time, the next round is a "
-            "palifico round: no face is wild, and every bid must name the face of the first one."
-        )
-    return text
-
-
-def verdict(game: LiarsDice, event: DiceRevealed) -> str:
-    """Return who loses, or wins a round that costs no die."""
+def _narrate_challenge(game: LiarsDice, event: DiceRevealed) -> str:
     names, is_single = game.seat_names, game.options.rounds == "single"
-    if event.loser is None:
-        return f"{names[event.challenger]} wins the round"
-    return f"{names[event.loser]} loses{'' if is_single else ' a die'}"
-
-
-def _narrate_call(game: LiarsDice, event: DiceRevealed) -> str:
-    names = game.seat_names
     shown = "; ".join(f"{names[s]} {_dice(hand)}" for s, hand in enumerate(event.hands) if hand)
-    if event.spot_on:
-        found = "exactly right" if event.count == event.quantity else "not exactly right"
-    else:
-        found = "false" if event.loser == event.bidder else "true"
     return (
-        f"{names[event.challenger]} {'calls spot on' if event.spot_on else 'challenges'}. Dice: "
-        f"{shown}. {event.count} {count_verb(event.count)} as {face_name(event.face)}, so the bid "
-        f"of {event.bid.claim} is {found}: {verdict(game, event)}."
+        f"{names[event.challenger]} challenges. Dice: {shown}. {event.count} "
+        f"{count_verb(event.count)} as {face_name(event.face)}, so the bid of {event.bid.claim} is "
+        f"{event.verdict}: {names[event.loser]} loses{'' if is_single else ' a die'}."
     )
 
 
@@ -122,10 +77,11 @@ def _dice(hand: Hand) -> str:
     return " ".join(map(str, hand))
 
 
-def _notes(notes: DiceNotes) -> Iterator[str]:
+def _notes(notes: LiarsDiceKnowledge) -> Iterator[str]:
+    hidden = sum(notes.hidden.values())
     yield (
         f"Your dice: {_dice(notes.own)}. Dice on the table: {notes.total}, of which you have not "
-        f"seen {notes.hidden}."
+        f"seen {hidden}."
     )
     bid = notes.last_bid
     if bid is None:
@@ -136,27 +92,24 @@ def _notes(notes: DiceNotes) -> Iterator[str]:
     needed = bid.quantity - own
     if needed <= 0:
         line += " It is certainly true."
-    elif needed > notes.hidden:
+    elif needed > hidden:
         line += " It is certainly false."
     else:
-        others = f"at least {needed} of the {notes.hidden} other dice {count_verb(needed)}"
-        line += f" It is true if {'the other die counts' if notes.hidden == 1 else others}."
+        others = f"at least {needed} of the {hidden} other dice {count_verb(needed)}"
+        line += f" It is true if {'the other die counts' if hidden == 1 else others}."
     yield line
 
 
-def _deductions(notes: DiceNotes) -> Iterator[str]:
+def _deductions(notes: LiarsDiceKnowledge) -> Iterator[str]:
     """Yield the probabilities of the last bid and of the raises, given the own dice."""
-    bid = notes.last_bid
+    bid, raises = notes.last_bid, notes.raises
     if bid is not None:
-        probability = bid_probability(notes, bid)
-        line = f"By your own dice alone, it is true with a probability of {_percent(probability)}"
-        if notes.game.options.spot_on:
-            line += f", and exactly right with {_percent(exact_probability(notes, bid))}"
-        yield f"{line}."
-    rows, raises = list[str](), notes.raises
+        probability = _percent(notes.probability(bid))
+        yield f"By your own dice alone, it is true with a probability of {probability}."
+    rows = list[str]()
     # A row for each face: higher numbers are less probable, so a row ends at the negligible ones.
     for face in notes.game.faces:
-        likely = [(r, bid_probability(notes, r)) for r in raises if r.face == face]
+        likely = [(r, notes.probability(r)) for r in raises if r.face == face]
         shown = [f"{r.quantity} {_percent(p)}" for r, p in likely if p >= NEGLIGIBLE]
         if shown:
             rows.append(f"{face_name(face)} {', '.join(shown)}")
@@ -175,24 +128,22 @@ def _percent(probability: float) -> str:
     return f"{100 * probability:.0f} %"
 
 
-def _actions(observation: Observation, notes: DiceNotes) -> str:
+def _actions(legal: ActionSet) -> str:
     """Return the legal actions; of many bids, only their range."""
-    legal = observation.legal_actions
     bids = legal.of(DiceBid)
     # With five dice each there are 60 bids; a list of them would be most of the text.
     if len(bids) <= FEW_RAISES:
         return "Your actions: " + " | ".join(map(str, legal))
     if CHALLENGE not in legal:
         return f"Your actions: any bid from {bids[0]} to {bids[-1]}"
-    calls = " | ".join(map(str, notes.game.calls))
-    return f"Your actions: {calls} | any higher bid, from {bids[0]} to {bids[-1]}"
+    return f"Your actions: challenge | any higher bid, from {bids[0]} to {bids[-1]}"
 
 
 class LiarsDiceText(GameText):
     """Texts of liar's dice."""
 
     game: LiarsDice
-    notes_type = DiceNotes
+    notes_type = LiarsDiceKnowledge
 
     def guide(self) -> PlayGuide:
         return PlayGuide(
@@ -229,11 +180,12 @@ class LiarsDiceText(GameText):
             "order of the seats. A bid claims that at least a number of all dice on the table, "
             "your own and those of the others, show a face: 'bid 2 threes' means two or more "
             "threes. The first player must bid. After that, make a higher bid or challenge the "
-            f"last one. {_order(game)} A bid of more dice than are on the table is not allowed. "
+            "last one. A bid is higher if its number is higher, with any face, or if its number is "
+            "the same and its face is higher. A bid of more dice than are on the table is not "
+            "allowed. "
             "After a challenge all dice are shown. If at least the claimed number is there, the "
-            f"challenger loses; otherwise the bidder loses. {_ending(game)}{_options_rule(game)}\n"
-            f"Your action: bid NUMBER FACE | {' | '.join(map(str, game.calls))}. For example: "
-            f"{example}"
+            f"challenger loses; otherwise the bidder loses. {_ending(game)}\n"
+            f"Your action: bid NUMBER FACE | challenge. For example: {example}"
         )
 
     def narrate(self, event: Event) -> str:
@@ -241,23 +193,22 @@ class LiarsDiceText(GameText):
         game = self.game
         names = game.seat_names
         match event:
-            case RoundStarted(number, dice, first, palifico):
+            case RoundStarted(number, dice, first):
                 counts = ", ".join(f"{names[seat]} {n}" for seat, n in enumerate(dice) if n)
-                rule = " Palifico: no face is wild, and all bids name one face." if palifico else ""
-                return f"Round {number}. Dice: {counts}. {names[first]} begins.{rule}"
+                return f"Round {number}. Dice: {counts}. {names[first]} begins."
             case DiceRolled(player, dice):
                 return f"{names[player]} rolls {_dice(dice)}."
             case BidMade(player, quantity, face):
                 return f"{names[player]} bids {DiceBid(quantity, face).claim}."
             case DiceRevealed():
-                return _narrate_call(game, event)
+                return _narrate_challenge(game, event)
             case _:
                 raise TypeError(f"{event!r} is not an event of liar's dice")
 
     def situation(self, observation: Observation, level: TextLevel) -> list[str]:
         """Return the lines after the events: notes, deductions and legal actions."""
         notes, lines = observation.notes, list[str]()
-        assert isinstance(notes, DiceNotes)
+        assert isinstance(notes, LiarsDiceKnowledge)
         # Between rounds, and for a seat that is out, there is nothing to note.
         if notes.own and not notes.revealed:
             if level != "events":
@@ -265,18 +216,15 @@ class LiarsDiceText(GameText):
             if level == "deductions":
                 lines += _deductions(notes)
         if observation.legal_actions:
-            lines.append(_actions(observation, notes))
+            lines.append(_actions(observation.legal_actions))
         return lines
 
     def synonyms(self) -> dict[str, str]:
         """Return other ways to write bids, such as `3 5s`, `3x5` and `three fives`."""
-        game = self.game
         words = dict.fromkeys(("doubt", "liar", "call liar", "dudo", "call bluff"), "challenge")
         words |= {"raise to": "bid", "raise": "bid"}
-        if game.options.spot_on:
-            words |= dict.fromkeys(("calza", "calzo", "exact", "exactly right"), "spot on")
         # A bid is written in many ways; each of them is replaced by the claim of the action.
-        for bid in game.bids:
+        for bid in self.game.bids:
             quantity, face = bid.quantity, bid.face
             # The other number of the face's name, "3 five" and "1 fives", is understood too.
             other = face_name(face, 2 if quantity == 1 else 1)
@@ -307,7 +255,7 @@ class LiarsDiceView:
 
     def __init__(self, game: LiarsDice, seat: int | None) -> None:
         self._seat = seat
-        self._notes = DiceNotes(game, -1 if seat is None else seat)
+        self._notes = LiarsDiceNotes(game, -1 if seat is None else seat)
 
     def update(self, event: Event) -> None:
         """Add one event that the viewer witnessed."""
@@ -349,11 +297,11 @@ class LiarsDiceView:
     def _tile(self, die: int) -> Die:
         """Return an open die; after a challenge, those that count are marked."""
         end, game = self._notes.revealed, self._notes.game
-        wild = " (wild)" if die == game.wild_face and not self._notes.palifico else ""
+        wild = " (wild)" if die == game.wild_face else ""
         title = f"a {face_name(die, 1)}{wild}"
         if end is None:
             return Die(str(die), "accent" if wild else "plain", title)
-        counts = self._notes.matches((die,), end.face)
+        counts = game.matches((die,), end.face)
         return Die(f"{die}*" if counts else str(die), "good" if counts else "muted", title)
 
     def _caption(self) -> str:
@@ -361,11 +309,10 @@ class LiarsDiceView:
         names, end = notes.game.seat_names, notes.revealed
         if end:
             # The star of the tiles is explained here, because a text has no colours.
-            verb = "called spot on" if end.spot_on else "challenged"
             return (
-                f"{names[end.challenger]} {verb} {end.bid.claim}: {end.count} "
-                f"{count_verb(end.count)} (*). {verdict(notes.game, end).removesuffix(' a die')}."
+                f"{names[end.challenger]} challenged {end.bid.claim}: {end.count} "
+                f"{count_verb(end.count)} (*). {names[end.loser]} loses."
             )
-        wild = None if notes.palifico else notes.game.wild_face
+        wild = notes.game.wild_face
         rule = f" {face_name(wild).capitalize()} are wild." if wild else ""
         return f"Round {notes.round}: {notes.total} dice.{rule}" if notes.round else ""

@@ -10,7 +10,7 @@ from arena.evaluation.exact.game_tree import game_tree
 from games.goofspiel.game import Goofspiel
 from games.kuhn_poker.game import KuhnPoker
 from games.leduc_poker.rules import LeducPoker
-from games.liars_dice.game import LiarsDice
+from games.liars_dice.rules import LiarsDice
 
 
 @pytest.mark.parametrize(

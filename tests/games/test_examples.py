@@ -25,7 +25,7 @@ import pytest
         "games.negotiation.game",
         "games.leduc_poker.rules",
         "games.leduc_poker.knowledge",
-        "games.liars_dice.game",
+        "games.liars_dice.rules",
         "games.liars_dice.knowledge",
         "games.tictactoe.game",
         "games.werewolf.game",

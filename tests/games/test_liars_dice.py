@@ -22,22 +22,15 @@ from arena.core.errors import IllegalAction, UsageError
 from arena.core.state import State
 from arena.episodes.match import Match, play
 from arena.testing import check_game
-from games.liars_dice.assessor import LiarsDiceAssessor
 from games.liars_dice.bots import TEMPERATURE, hand_posterior, truth_posterior
-from games.liars_dice.game import LiarsDice, LiarsDiceState
-from games.liars_dice.knowledge import (
-    DiceNotes,
-    LiarsDiceKnowledge,
-    bid_probability,
-    exact_probability,
-)
-from games.liars_dice.moves import (
+from games.liars_dice.knowledge import LiarsDiceAssessor, LiarsDiceKnowledge
+from games.liars_dice.rules import (
     CHALLENGE,
-    SPOT_ON,
     DiceBid,
     DiceRevealed,
     DiceRolled,
     Hand,
+    LiarsDice,
     RollHand,
     hand_distribution,
 )
@@ -53,9 +46,9 @@ def after(game: LiarsDice, hands: list[Hand], *moves: str) -> State:
     return state
 
 
-def notes_of(state: State, player: int) -> DiceNotes:
+def notes_of(state: State, player: int) -> LiarsDiceKnowledge:
     notes = state.observe(player).notes
-    assert isinstance(notes, DiceNotes)
+    assert isinstance(notes, LiarsDiceKnowledge)
     return notes
 
 
@@ -82,22 +75,16 @@ def test_a_challenge_counts_all_dice(wild: str, hands: list[Hand], bid: str, cou
     assert state.reason().endswith("true" if is_true else "false")
 
 
-def test_bids_rise_by_either_rule() -> None:
-    def above(rule: str, bid: str) -> list[str]:
-        game = LiarsDice(dice=1, faces=3, bidding_rule=rule)
-        return [str(a) for a in after(game, [(1,), (2,)], bid).legal_actions(1)]
-
-    assert above("reset-face", "bid 1 two") == [
-        *("bid 1 three", "bid 2 ones", "bid 2 twos", "bid 2 threes", "challenge"),
-    ]
-    assert above("reset-quantity", "bid 1 two") == [
-        *("bid 2 twos", "bid 1 three", "bid 2 threes", "challenge"),
-    ]
-    assert above("reset-face", "bid 2 threes") == ["challenge"]
-    first = after(LiarsDice(dice=1, faces=3), [(1,), (2,)])
-    assert CHALLENGE not in first.legal_actions(0)
+def test_bids_rise() -> None:
+    game = LiarsDice(dice=1, faces=3)
+    first = after(game, [(1,), (2,)])
     with pytest.raises(IllegalAction):
         first.apply(0, CHALLENGE)
+    for bid, legal in (
+        ("bid 1 two", ["bid 1 three", "bid 2 ones", "bid 2 twos", "bid 2 threes", "challenge"]),
+        ("bid 2 threes", ["challenge"]),
+    ):
+        assert [*map(str, after(game, [(1,), (2,)], bid).legal_actions(1))] == legal
 
 
 def test_the_last_player_with_dice_wins() -> None:
@@ -126,76 +113,6 @@ def test_the_loser_begins_the_next_round() -> None:
     assert notes_of(state, 0).hands == {0: (1, 1)}
 
 
-PERUDO: dict[str, int | str] = {
-    "rounds": "last_standing",
-    "wild": "ones",
-    "spot_on": True,
-    "palifico": True,
-}
-
-
-def test_spot_on_wins_if_the_bid_is_exactly_right() -> None:
-    game = LiarsDice(spot_on=True)
-    hands: list[Hand] = [(2, 6), (3, 3)]
-    for bid, returns in (("3 threes", (-1.0, 1.0)), ("2 threes", (1.0, -1.0))):
-        state = after(game, hands, f"bid {bid}", "spot on")
-        assert state.returns() == returns
-    assert state.reason() == "Player 1 called spot on; 2 threes was not exactly right"
-    # It needs a bid, and the option.
-    assert "spot on" not in map(str, after(game, hands).legal_actions(0))
-    assert "spot on" not in map(str, after(LiarsDice(), hands, "bid 2 threes").legal_actions(1))
-
-
-def test_spot_on_gives_a_die_back() -> None:
-    game = LiarsDice(players=3, **PERUDO)
-    state = after(game, [(2, 6), (3, 3), (4, 4)], "bid 2 threes", "bid 2 fours", "spot on")
-    assert isinstance(state, LiarsDiceState)
-    # No one has more dice than at the start.
-    assert state.dice_left == (2, 2, 2) and state.first == 2
-    text = state.observe(0).text("events")
-    assert "2 count as fours, so the bid of 2 fours is exactly right: Player 2 wins" in text
-    state = after(game, [(2, 6), (3, 3), (4, 4)], "bid 3 threes", "spot on")
-    assert isinstance(state, LiarsDiceState)
-    assert state.dice_left == (2, 1, 2) and state.first == 1 and state.palifico
-    for hand in ((1, 5), (5,), (2, 3)):
-        state.apply(CHANCE, RollHand(hand))
-    state.apply(1, DiceBid(1, 5))
-    # The bid is the last one of its face that a palifico round allows here; ones are not wild.
-    assert list(map(str, state.legal_actions(2)))[:2] == ["bid 2 fives", "bid 3 fives"]
-    assert all(a.face == 5 for a in state.legal_actions(2).of(DiceBid))
-    assert "Palifico" in state.observe(2).text("events")
-    for player, move in ((2, "bid 2 fives"), (0, "spot on")):
-        state.apply(player, game.actions.parse(move))
-    # The own one does not count, but the five of Player 1 does.
-    assert state.dice_left == (2, 1, 2) and state.first == 0 and not state.palifico
-
-
-def test_rounds_that_cost_no_die_end_at_the_turn_limit() -> None:
-    """Two honest bidders with one die each can call spot on, and be right, for ever."""
-    game = LiarsDice(dice=1, rounds="last_standing", spot_on=True)
-    assert (game.turn_bound, game.default_max_turns) == (None, 40)
-    episode = asyncio.run(play(Match(game, ("bot:reader",) * 2, 1)))
-    assert episode.outcome.status == "truncated" and episode.turns == 40
-    assert LiarsDice(rounds="last_standing").turn_bound == 3 * 25
-
-
-def test_a_player_has_one_palifico_round() -> None:
-    game, seen = LiarsDice(**PERUDO), list[tuple[int, bool]]()
-    state = game.initial_state()
-    for hands, moves in (
-        ([(2, 6), (3, 3)], ["bid 3 threes", "spot on"]),  # Player 1 loses its last die but one,
-        ([(1, 5), (5,)], ["bid 1 five", "bid 2 fives", "spot on"]),  # wins it back,
-        ([(2, 2), (3, 3)], ["bid 4 threes", "challenge"]),  # and loses it again.
-    ):
-        for hand in hands:
-            state.apply(CHANCE, RollHand(hand))
-        for move in moves:
-            state.apply(state.to_act[0], game.actions.parse(move))
-        assert isinstance(state, LiarsDiceState)
-        seen.append((state.dice_left[1], state.palifico))
-    assert seen == [(1, True), (2, False), (1, False)]
-
-
 def test_chance_is_multinomial() -> None:
     throws = Tally(tuple(sorted(throw)) for throw in product((1, 2, 3), repeat=4))
     assert dict(hand_distribution(4, 3)) == {h: n / 3**4 for h, n in throws.items()}
@@ -210,7 +127,6 @@ def test_chance_is_multinomial() -> None:
     [
         {"players": 1},
         {"wild": "2"},
-        {"palifico": True},
     ],
 )
 def test_options_are_checked(options: dict[str, int | str]) -> None:
@@ -222,8 +138,7 @@ def test_options_are_checked(options: dict[str, int | str]) -> None:
     "options",
     [
         {"players": 3, "dice": 2, "rounds": "last_standing", "wild": "ones"},
-        {"players": 4, "dice": 1, "faces": 3, "wild": "none", "bidding_rule": "reset-quantity"},
-        {"players": 3, **PERUDO},
+        {"players": 4, "dice": 1, "faces": 3, "wild": "none"},
     ],
     ids=str,
 )
@@ -235,22 +150,17 @@ def test_conformance_of_other_options(options: dict[str, int | str]) -> None:
 
 
 @settings(deadline=None, max_examples=30)
-@given(
-    st.sampled_from(["highest", "ones", "none"]), st.booleans(), st.randoms(use_true_random=False)
-)
-def test_probabilities_equal_brute_force(wild: str, palifico: bool, rng: random.Random) -> None:
+@given(st.sampled_from(["highest", "ones", "none"]), st.randoms(use_true_random=False))
+def test_probabilities_equal_brute_force(wild: str, rng: random.Random) -> None:
     game = LiarsDice(players=3, dice=rng.randint(1, 2), faces=rng.randint(2, 4), wild=wild)
     faces, n = list(game.faces), game.options.dice
     hands = [tuple(sorted(rng.choices(faces, k=n))) for _ in range(3)]
     notes = notes_of(after(game, hands), 1)
-    notes.palifico = palifico
     throws = list(product(faces, repeat=2 * n))
     bid = rng.choice(game.bids)
-    counts = [game.matches((*t, *hands[1]), bid.face, palifico) for t in throws]
-    exact = counts.count(bid.quantity) / len(throws)
-    assert exact_probability(notes, bid) == pytest.approx(exact, abs=1e-12)
+    counts = [game.matches((*t, *hands[1]), bid.face) for t in throws]
     true = sum(count >= bid.quantity for count in counts)
-    assert bid_probability(notes, bid) == pytest.approx(true / len(throws))
+    assert notes.probability(bid) == pytest.approx(true / len(throws))
     # Without bids there is nothing to read.
     assert truth_posterior(notes, [bid]) == pytest.approx([true / len(throws)])
 
@@ -284,21 +194,19 @@ def test_knowledge_has_the_hands_of_the_others() -> None:
     assert [row.index(1.0) for row in placement.probabilities] == [4, 2, 2]
 
 
-@pytest.mark.parametrize("spot_on", [False, True])
-def test_what_a_bid_suggests_equals_brute_force(spot_on: bool) -> None:
+def test_what_a_bid_suggests_equals_brute_force() -> None:
     """Bayes over ordered throws, with the response of the model written out."""
-    game = LiarsDice(dice=2, faces=3, spot_on=spot_on)
+    game = LiarsDice(dice=2, faces=3)
     state = after(game, [(1, 2), (1, 3)], "bid 1 two", "bid 2 twos", "bid 3 ones")
     weights = dict[Hand, float]()
     for throw in product((1, 2, 3), repeat=2):
         seen = notes_of(after(game, [tuple(sorted(throw)), (1, 3)]), 0)
         likelihood = 1.0
         for last, made in ((None, DiceBid(1, 2)), (DiceBid(2, 2), DiceBid(3, 1))):
-            options = [bid_probability(seen, bid) for bid in game.raises(last, 4)]
-            options += [1 - bid_probability(seen, last)] if last else []
-            options += [exact_probability(seen, last)] if last and spot_on else []
+            options = [seen.probability(bid) for bid in game.raises(last, 4)]
+            options += [1 - seen.probability(last)] if last else []
             total = sum(math.exp(q / TEMPERATURE) for q in options)
-            likelihood *= math.exp(bid_probability(seen, made) / TEMPERATURE) / total
+            likelihood *= math.exp(seen.probability(made) / TEMPERATURE) / total
         hand = tuple(sorted(throw))
         weights[hand] = weights.get(hand, 0.0) + likelihood / 9
     hands = [hand for hand, _ in hand_distribution(2, 3)]
@@ -324,14 +232,12 @@ def test_what_a_bid_suggests_equals_brute_force(spot_on: bool) -> None:
         ("Action: bid 1 five", DiceBid(1, 5)),
         ("Liar!", CHALLENGE),
         ("Action: Challenge.", CHALLENGE),
-        ("Action: spot-on!", SPOT_ON),
-        ("Action: calza", SPOT_ON),
     ],
 )
 def test_replies_of_models(reply: str, action: Action) -> None:
     hands: list[Hand] = [(1, 2), (3, 3)]
     moves = () if reply == "Action: bid 1 five" or "1 fives" in reply else ("bid 1 one",)
-    observation = after(LiarsDice(spot_on=True), hands, *moves).observe(len(moves))
+    observation = after(LiarsDice(), hands, *moves).observe(len(moves))
     assert read_reply(reply, observation).action == action
 
 
@@ -362,8 +268,6 @@ def total_return(game: LiarsDice, bot: str, others: str, games: int) -> float:
         ("bot:counter", "bot:random", {}, 0.7),
         ("bot:reader", "bot:random", {"players": 3, "rounds": "last_standing"}, 0.7),
         ("bot:reader", "bot:counter", {}, 0.2),
-        ("bot:counter", "bot:random", {"players": 3, **PERUDO}, 0.7),
-        ("bot:reader", "bot:random", {"spot_on": True}, 0.4),
     ],
 )
 def test_bots_beat_weaker_ones(
@@ -394,7 +298,7 @@ def test_measures_of_a_known_game() -> None:
 
 
 def test_consequences_are_the_exact_odds_by_the_own_dice() -> None:
-    game = LiarsDice(spot_on=True)
+    game = LiarsDice()
     state = after(game, [(2, 3), (4, 4)], "bid 1 three")
     knowledge = LiarsDiceKnowledge(game, 1)
     for event in state.observe(1).events:
@@ -402,7 +306,6 @@ def test_consequences_are_the_exact_odds_by_the_own_dice() -> None:
     found = game.analysis.consequences(knowledge, state.legal_actions(1))
     # The bidder has two dice that the caller does not see: threes and wild sixes, 1 / 3 each.
     assert found[CHALLENGE] == "right with probability 44 %, by your own dice"
-    assert found[SPOT_ON] == "right with probability 44 %, by your own dice"
     assert found[DiceBid(2, 4)] == "true with probability 100 %, by your own dice"
     assert found[DiceBid(3, 4)] == "true with probability 56 %, by your own dice"
     assert found[DiceBid(4, 1)] == "true with probability 0 %, by your own dice"
@@ -420,18 +323,14 @@ def test_consequences_are_the_exact_odds_by_the_own_dice() -> None:
         ("liars_dice", {"dice": 1}),
         ("liars_dice(numdice=2,dice_sides=4)", {"dice": 2, "faces": 4}),
         ("liars_dice(numdice=3)", {"dice": 3}),
-        (
-            "liars_dice(bidding_rule=reset-quantity,numdice=2)",
-            {"dice": 2, "bidding_rule": "reset-quantity"},
-        ),
     ],
 )
 def test_equal_to_openspiel(theirs: str, options: dict[str, int | str]) -> None:
-    """Legal actions, players and returns of 250 random games each, 1,000 in all."""
+    """Legal actions, players and returns of 340 random games each, 1,020 in all."""
     pyspiel = pytest.importorskip("pyspiel", reason="pip install open_spiel")
     game, reference, rng = LiarsDice(**options), pyspiel.load_game(theirs), random.Random(0)
     names = {f"{b.quantity}-{b.face}": b for b in game.bids} | {"Liar": CHALLENGE}
-    for _ in range(250):
+    for _ in range(340):
         state, other = game.initial_state(), reference.new_initial_state()
         while not state.is_terminal:
             player = state.to_act[0]

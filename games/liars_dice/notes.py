@@ -1,0 +1,133 @@
+"""The present round as one viewer of liar's dice sees it, and observations as arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from arena import ArraySpec, Event, GameArrays, Notes, Observation
+from games.liars_dice.rules import (
+    BidMade,
+    DiceBid,
+    DiceRevealed,
+    DiceRolled,
+    Hand,
+    LiarsDice,
+    RoundStarted,
+)
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+class LiarsDiceNotes(Notes):
+    """The present round as its viewer sees it. Texts, arrays, bots and views read it.
+
+    Args:
+        game: The game that is played.
+        player: The seat of the viewer; -1 for a viewer who sees everything.
+    """
+
+    game: LiarsDice
+
+    def __init__(self, game: LiarsDice, player: int) -> None:
+        super().__init__(game, player)
+        self.round = 0
+        self.dice_left = (game.options.dice,) * game.num_players
+        """Number of dice of each seat on the table in this round."""
+        self.hands: dict[int, Hand] = {}
+        """The hands that the viewer has seen in this round, by seat."""
+        self.bids: list[BidMade] = []
+        """The bids of this round."""
+        self.revealed: DiceRevealed | None = None
+        """The end of this round; None before it."""
+
+    def update(self, event: Event) -> None:
+        """Add one more event that the viewer witnessed."""
+        if isinstance(event, BidMade):  # The most frequent one.
+            self.bids.append(event)
+        elif isinstance(event, RoundStarted):
+            # All of an earlier round is void: the dice are rolled again.
+            self.round, self.dice_left = event.number, event.dice
+            self.hands, self.bids, self.revealed = {}, [], None
+        elif isinstance(event, DiceRolled):
+            self.hands[event.player] = event.dice
+        elif isinstance(event, DiceRevealed):
+            # From here on every hand is open, until the next roll.
+            self.hands = {seat: hand for seat, hand in enumerate(event.hands) if hand}
+            self.revealed = event
+
+    @property
+    def own(self) -> Hand:
+        """The viewer's own dice; empty before the roll, and for a seat without dice."""
+        return self.hands.get(self.player, ())
+
+    @property
+    def last_bid(self) -> DiceBid | None:
+        """The highest bid of this round."""
+        return self.bids[-1].bid if self.bids else None
+
+    @property
+    def total(self) -> int:
+        """Number of dice on the table."""
+        return sum(self.dice_left)
+
+    @property
+    def hidden(self) -> Mapping[int, int]:
+        """Number of dice of each seat whose hand the viewer has not seen."""
+        # A seat without dice is out.
+        left = enumerate(self.dice_left)
+        return {seat: n for seat, n in left if n and seat not in self.hands}
+
+    def seen_matches(self, face: int) -> int:
+        """Return the number of seen dice that count as `face`."""
+        return sum(self.game.matches(hand, face) for hand in self.hands.values())
+
+    @property
+    def raises(self) -> Sequence[DiceBid]:
+        """The bids above the last one, lowest first."""
+        return self.game.raises(self.last_bid, self.total)
+
+
+class LiarsDiceArrays(GameArrays):
+    """Observations of liar's dice as arrays."""
+
+    game: LiarsDice
+
+    @cached_property
+    def specs(self) -> Mapping[str, ArraySpec]:
+        players, dice = self.game.num_players, self.game.options.dice
+        return {
+            "player": ArraySpec(shape=(players,), low=0, high=1),
+            "dice": ArraySpec(shape=(players, self.game.options.faces), low=0, high=dice),
+            "dice_left": ArraySpec(shape=(players,), low=0, high=dice),
+            "bids": ArraySpec(shape=(players, len(self.game.bids)), low=0, high=1),
+        }
+
+    @cached_property
+    def _columns(self) -> dict[tuple[int, int], int]:
+        """The column of each bid, by quantity and face."""
+        return {(bid.quantity, bid.face): n for n, bid in enumerate(self.game.bids)}
+
+    def read(self, observation: Observation) -> dict[str, NDArray[Any]]:
+        """Return the arrays of this round; rows are players from the observer on.
+
+        `player` has the seat, `dice` the number of seen dice of each face, `bids` the bids that
+        each player made, lowest bid first.
+        """
+        notes, me, at, columns = observation.notes, observation.player, self._offsets, self._columns
+        assert isinstance(notes, LiarsDiceNotes)
+        players, block = self.game.num_players, bytearray(self._seat_blocks[me])
+        dice, left, bids = at["dice"] - 1, at["dice_left"], at["bids"]
+        # The observer is always row 0, so that a network need not learn each seat.
+        for seat, hand in notes.hands.items():
+            row = dice + (seat - me) % players * self.game.options.faces
+            # Counts per face from 1, since the order of dice does not matter.
+            for die in hand:
+                block[row + die] += 1
+        block[left : left + players] = (*notes.dice_left[me:], *notes.dice_left[:me])
+        for made in notes.bids:
+            row = bids + (made.player - me) % players * len(columns)
+            block[row + columns[made.quantity, made.face]] = 1
+        return self._from_block(block)

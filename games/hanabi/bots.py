@@ -1,52 +1,27 @@
-"""Bots of Hanabi. They use their own observation only.
-
-`HanabiConventions` values a hint by what a hand is worth with what its owner believes. The values
-are points of a heuristic, chosen by judgement; 10 is one card that will be played.
-"""
+"""Bots of Hanabi. They use their own observation only."""
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
-import numpy as np
-
-from arena import Action, ActionSet, Decision, Observation, Seat
-from games.hanabi.conventions import ConventionTable, is_single
-from games.hanabi.game import Hanabi
-from games.hanabi.moves import (
+from arena import Action, ActionSet, Decision, Event, Observation, Seat
+from games.hanabi.deck import Kinds
+from games.hanabi.knowledge import CERTAIN, HanabiKnowledge
+from games.hanabi.rules import (
+    CardDiscarded,
+    CardDrawn,
+    CardPlayed,
     DiscardSlot,
+    Hanabi,
     HanabiHint,
+    HandsDealt,
     HintColour,
     HintGiven,
     HintRank,
-    Kinds,
     PlaySlot,
-    as_kinds,
+    UnseenCardDrawn,
 )
-from games.hanabi.posterior import CERTAIN
-from games.hanabi.table import HanabiNotes, HanabiTable, HeldCard
-
-PLAYED = 10.0
-"""A card that its owner believes to fit, and that fits."""
-MISPLAYED = -30.0
-"""A card that its owner believes to fit, and that does not."""
-KNOWN = 5.0
-"""A card that its owner knows and will play later."""
-USELESS_KNOWN = 1.0
-"""A useless card that its owner knows to be useless."""
-MISLED = -12.0
-"""A needed card about which its owner believes something false."""
-USELESS_KEPT = -2.0
-"""A useless card or second copy that its owner keeps because of a hint."""
-LAST_COPY_AT_RISK = -12.0
-"""The last copy of a needed card, on the chop."""
-NEEDED_AT_RISK = -1.0
-"""A needed card of which there is another copy, on the chop."""
-BUSY = 0.3
-"""Weight of the chop's risk if its owner has a better move than to discard it."""
-UNCERTAINTY = -0.2
-"""Times the square root of the number of kinds that its owner believes possible."""
 
 
 class HanabiPiers:
@@ -62,10 +37,8 @@ class HanabiPiers:
     3. With fewer than four tokens, show a player that a card of its hand is useless.
     4. Discard a useless card, else the oldest one, else give any hint.
 
-    Mean scores in 200 games of the standard rules, with this bot in all seats and 95 % intervals:
-    17.49 [17.20, 17.78] with 2 players, 17.83 [17.61, 18.05] with 3, 17.11 [16.89, 17.34] with 4,
-    16.42 [16.20, 16.64] with 5. Command, with `--players` 2 to 5: `arena eval hanabi --players 2
-    --player bot:piers --against bot:piers --games 200 --seed 1`.
+    Mean scores of teams of this bot are 17.5, 17.8, 17.1 and 16.4 with 2 to 5 players, each ± 0.3
+    (200 games): `arena eval hanabi --player bot:piers --against bot:piers --games 200 --seed 1`.
     """
 
     PROBABLE = 0.6
@@ -73,70 +46,194 @@ class HanabiPiers:
     FEW_TOKENS = 4
 
     def __init__(self, seat: Seat) -> None:
-        assert isinstance(seat.game, Hanabi)
         self._rng = seat.rng
 
     async def act(self, observation: Observation) -> Decision:
-        assert isinstance(observation.notes, HanabiNotes)
-        self._table = observation.notes.table
-        return Decision(self._choose(observation.legal_actions))
+        assert isinstance(observation.notes, HanabiKnowledge)
+        return Decision(self._choose(observation.notes, observation.legal_actions))
 
-    def _choose(self, legal: ActionSet) -> Action:
-        table, marginals = self._table, self._table.posterior().marginals()
-        fits, useless = marginals @ table.playable, marginals @ ~np.array(table.needed)
-        probable = self.PROBABLE if table.deck else 0.0
-        if fits.max() > (CERTAIN if table.lives == 1 else probable):
+    def _choose(self, notes: HanabiKnowledge, legal: ActionSet) -> Action:
+        now = notes.prospects
+        fits, useless = notes.chances(now.fitting), notes.chances(now.useless)
+        probable = self.PROBABLE if notes.deck else 0.0
+        if fits.max() > (CERTAIN if notes.lives == 1 else probable):
             return PlaySlot(int(fits.argmax()) + 1)
         hints: tuple[HanabiHint, ...] = (*legal.of(HintRank), *legal.of(HintColour))
-        if hint := self._useful_hint(hints):
+        if hint := self._useful_hint(notes, hints):
             return hint
         if discards := legal.of(DiscardSlot):
             return discards[int(useless.argmax()) if useless.max() > CERTAIN else 0]
         return self._rng.choice(hints)  # With all tokens there is a hint, and no discard.
 
-    def _useful_hint(self, hints: Sequence[HanabiHint]) -> HanabiHint | None:
+    def _useful_hint(self, notes: HanabiKnowledge, hints: Sequence[HanabiHint]) -> Action | None:
         """Return a hint about a card that fits, or one that shows a card to be useless."""
-        table, deck = self._table, self._table.game.deck
-        needed, shown = as_kinds(table.needed), None
-        for hint, before, after in self._news(hints):
-            assert after.card is not None
-            if deck.fits(after.card, table.fireworks):
-                return hint
-            if not shown and not after.kinds & needed and before.kinds & needed:
-                shown = hint
-        return shown if table.tokens < self.FEW_TOKENS else None
-
-    def _news(self, hints: Sequence[HanabiHint]) -> Iterator[tuple[HanabiHint, HeldCard, HeldCard]]:
-        """Yield hints that narrow a card that they name, with the card before and after them."""
-        table, deck = self._table, self._table.game.deck
-        assert table.viewer is not None
-        for target in table.game.others(table.viewer):
+        deck, now, shown = notes.game.deck, notes.prospects, None
+        for target in notes.game.others(notes.player):
             to_target = [hint for hint in hints if hint.target == target]
-            events = [_hint_event(table, hint) for hint in to_target]
-            for slot, before in enumerate(table.hands[target], 1):
-                for hint, event in zip(to_target, events, strict=True):
-                    after = before.after_hint(deck.named_by[event.name], named=True)
-                    if slot in event.slots and after.kinds != before.kinds:
-                        yield hint, before, after
+            for held in notes.hands[target]:
+                kind = 1 << deck.index[held.card or ""]
+                for hint in to_target:
+                    named = deck.named_by[
+                        hint.colour if isinstance(hint, HintColour) else hint.rank
+                    ]
+                    after = held.kinds & named
+                    # It has to name the card, and to narrow what its owner thinks possible.
+                    if not kind & named or after == held.kinds:
+                        continue
+                    if kind & now.fitting:
+                        return hint
+                    if not shown and not after & ~now.useless and held.kinds & ~now.useless:
+                        shown = hint
+        return shown if notes.tokens < self.FEW_TOKENS else None
+
+
+def is_single(kinds: Kinds) -> bool:
+    """Return whether a set has exactly one kind."""
+    return kinds.bit_count() == 1
+
+
+class ConventionNotes(HanabiKnowledge):
+    """The notes of one player with the agreed meaning of each hint.
+
+    The conventions are the simple ones that bots and people share: a hint points at one card, its
+    *focus*, which can be played now or must not be discarded. Bots with similar conventions are A.
+    O'Dwyer's HolmesBot and SmartBot (https://github.com/Quuxplusone/Hanabi); SmartBot is a baseline
+    of Bard et al. (2020). To read the reason of a hint from the hint goes back to H. Osawa,
+    "Solving Hanabi: estimating hands by opponent's actions in cooperative game with incomplete
+    information", AAAI Workshop on Computer Poker and Imperfect Information (2015).
+
+    1. The *chop* of a hand is its oldest card that no hint has named. A player without a better
+       move discards it.
+    2. The focus of a hint is the chop if the hint names it, else the newest card that the hint
+       names for the first time, else the newest card that it names.
+    3. The focus can be played as soon as the cards that are known to come before it have been
+       played. If it is on the chop, it may also be the last copy of a needed card.
+    4. A named card can still score, and is no copy of another card that is known.
+
+    All of this follows from public events, so every player computes the same meanings: the viewer
+    changes only which cards of `hands` are visible.
+    """
+
+    def __init__(self, game: Hanabi, player: int) -> None:
+        super().__init__(game, player)
+        self.meanings: tuple[tuple[Kinds, ...], ...] = ((),) * game.num_players
+        """For each player and slot, the kinds that the card may have by convention."""
+
+    def update(self, event: Event) -> None:
+        match event:
+            case HintGiven():
+                # The meaning depends on what was known before the hint.
+                focus, known = self.focus(event), self._known_kinds()
+                wanted = self._wanted(event, focus, known)
+                super().update(event)
+                self._interpret(event, focus, wanted, known)
+                return
+            case HandsDealt(hand_size=size):
+                # Without a hint a card may have any kind.
+                self.meanings = ((self.everything,) * size,) * self.game.num_players
+            case CardDrawn(player=player) | UnseenCardDrawn(player=player):
+                self._set_meanings(player, (*self.meanings[player], self.everything))
+            case CardPlayed(player=player, slot=slot) | CardDiscarded(player=player, slot=slot):
+                before = self.meanings[player]
+                self._set_meanings(player, (*before[: slot - 1], *before[slot:]))
+        super().update(event)
+
+    def _set_meanings(self, player: int, hand: tuple[Kinds, ...]) -> None:
+        self.meanings = (*self.meanings[:player], hand, *self.meanings[player + 1 :])
+
+    def candidates(self, player: int, place: int, left: Kinds | None = None) -> Kinds:
+        """Return the kinds that a card may have, by hints and conventions.
+
+        Contradictions show that a convention was broken; then only the hints count.
+
+        Args:
+            player: The owner of the card.
+            place: Its place in the hand, from 0.
+            left: Kinds that are possible at all; by default those that are not gone.
+        """
+        held, now = self.hands[player][place], self.prospects
+        possible = held.kinds & (now.left if left is None else left)
+        # Hints are facts, a meaning is only an agreement.
+        possible = possible & self.meanings[player][place] or possible
+        # Rule 4: players do not name a useless card without need.
+        return (possible & ~now.useless or possible) if held.hinted else possible
+
+    def chop(self, player: int) -> int | None:
+        """Return the place of the oldest card that no hint has named; None if there is none."""
+        hand = self.hands[player]
+        return next((place for place, held in enumerate(hand) if not held.hinted), None)
+
+    def kind(self, player: int, place: int) -> Kinds:
+        """Return the kind of a card that the viewer sees, as a set of one kind."""
+        return 1 << self.game.deck.index[self.hands[player][place].card or ""]
+
+    def is_busy(self, player: int) -> bool:
+        """Return whether a player believes it has a card to play, or a useless one to discard."""
+        hand = [self.candidates(player, place) for place in range(len(self.hands[player]))]
+        now = self.prospects
+        return any(not kinds & ~now.fitting or not kinds & ~now.useless for kinds in hand)
+
+    def loses_last_copy(self, player: int) -> bool:
+        """Return whether a player whose cards are seen will next discard a needed last copy."""
+        chop = self.chop(player)
+        if chop is None or self.is_busy(player):
+            return False
+        return bool(self.kind(player, chop) & self.prospects.last_copies)
+
+    def focus(self, hint: HintGiven) -> int:
+        """Return the place of the card that a hint points at, before the hint is added."""
+        hand, named = self.hands[hint.target], [slot - 1 for slot in hint.slots]
+        # A card that is named for the first time is the news of a hint.
+        fresh = [place for place in named if not hand[place].hinted]
+        chop = self.chop(hint.target)
+        return chop if chop is not None and chop in fresh else (fresh or named)[-1]
+
+    def _known_kinds(self) -> Kinds:
+        """Return the kinds of the cards in hands that all players know."""
+        known = 0
+        for player, hand in enumerate(self.hands):
+            for place, held in enumerate(hand):
+                # Cards without a hint are known by chance at most, and not to all players.
+                if held.hinted and is_single(kinds := self.candidates(player, place)):
+                    known |= kinds
+        return known
+
+    def _wanted(self, hint: HintGiven, focus: int, known: Kinds) -> Kinds:
+        """Return the kinds that the focus of a hint may have: to be played, or to be saved."""
+        ranks, wanted = self.game.deck.ranks, 0
+        for colour, played in enumerate(self.fireworks):
+            kinds = [1 << (colour * ranks + rank) for rank in range(played, ranks)]
+            # Known cards will be played first, so the next one counts.
+            wanted |= next((kind for kind in kinds if not kind & known), 0)
+        # A card that is not on the chop is in no danger, so a hint on it never means to save it.
+        return wanted | self.prospects.last_copies if focus == self.chop(hint.target) else wanted
+
+    def _interpret(self, hint: HintGiven, focus: int, wanted: Kinds, known: Kinds) -> None:
+        """Narrow the meanings of the cards that a hint names."""
+        meanings = list(self.meanings[hint.target])
+        for place in (slot - 1 for slot in hint.slots):
+            kinds = self.candidates(hint.target, place)
+            if place == focus:
+                # If no wanted kind is possible, the hint breaks the convention and only informs.
+                kinds = kinds & wanted or kinds
+            # A known card needs no second hint; but this card may be the one that is known.
+            if not is_single(kinds):
+                kinds = kinds & ~known or kinds
+            meanings[place] = kinds
+        self._set_meanings(hint.target, tuple(meanings))
 
 
 class HanabiConventions:
-    """Bot that gives and reads hints by the conventions of `games.hanabi.conventions`.
+    """Bot that gives and reads hints by the conventions of `ConventionNotes`.
 
     In this order: it saves a last copy that the next player would discard, plays a card that fits
     by convention, gives a hint that is worth its token, gambles in the last round, discards. It
     chooses the hint after which the receiver's beliefs, by the same conventions, are worth most.
 
-    Mean scores in the games of the standard rules, with this bot in all seats and 95 % intervals:
-
-    - 2 players: 22.54 [22.36, 22.72], 500 games
-    - 3 players: 22.95 [22.70, 23.20], 200 games
-    - 4 players: 22.24 [21.92, 22.54], 200 games
-    - 5 players: 21.11 [20.91, 21.32], 200 games
-
-    Command: `arena eval hanabi --players 2 --player bot:conventions --against bot:conventions
-    --games 500 --seed 1`. Published scores of bots with similar conventions and 2 players are 20.8
-    (HolmesBot) and 23.1 (SmartBot).
+    Mean scores of teams of this bot are 22.5, 23.0, 22.2 and 21.1 with 2 to 5 players, each ± 0.3:
+    `arena eval hanabi --player bot:conventions --against bot:conventions --games 500 --seed 1`.
+    Published scores of bots with similar conventions and 2 players are 20.8 (HolmesBot) and 23.1
+    (SmartBot).
     """
 
     WORTH_GIVING = ((2, 6.0), (5, 3.0), (8, 1.0))
@@ -145,133 +242,136 @@ class HanabiConventions:
     def __init__(self, seat: Seat) -> None:
         assert isinstance(seat.game, Hanabi)
         self.player = seat.player
-        self.next_player = seat.game.others(seat.player)[0]
-        self.table = ConventionTable(seat.game, seat.player)
+        self.notes = ConventionNotes(seat.game, seat.player)
         self._read = 0
 
     async def act(self, observation: Observation) -> Decision:
         for event in observation.events_since(self._read):
-            self.table.update(event)
+            self.notes.update(event)
         self._read = observation.num_events
         return Decision(self._choose(observation.legal_actions))
 
     def _choose(self, legal: ActionSet) -> Action:
+        notes, now = self.notes, self.notes.prospects
         # All kinds with an unseen copy; other players cannot compute these for this hand.
-        left = as_kinds(copies > 0 for copies in self.table.unseen)
-        hand = range(len(self.table.hands[self.player]))
-        own = [self.table.candidates(self.player, place, left) for place in hand]
-        hint = max(considered_hints(self.table, legal), key=lambda h: h.gain, default=None)
+        left = sum(1 << kind for kind, copies in enumerate(notes.unseen) if copies > 0)
+        hand = range(len(notes.hands[self.player]))
+        own = [notes.candidates(self.player, place, left) for place in hand]
+        gain, hint, after = max(
+            considered_hints(notes, legal), key=lambda each: each[0], default=(0.0, None, notes)
+        )
         # A last copy is lost for good, while a play can wait for one turn.
-        if hint and self._saves(hint):
-            return hint.action
-        plays = [place for place in hand if not own[place] & ~self.table.fitting]
-        # A play costs no token, and it may let the others play.
+        if hint and self._saves(gain, hint, after):
+            return hint
+        plays = [place for place in hand if not own[place] & ~now.fitting]
+        # A play costs no token; low cards let others be played.
         if plays:
-            return PlaySlot(min(plays, key=lambda place: self._lowest_rank(own[place])) + 1)
+            deck = notes.game.deck
+            return PlaySlot(min(plays, key=lambda place: min(deck.names_in(own[place])[1])) + 1)
         # The fewer tokens are left, the more a hint has to bring.
-        if hint and hint.gain >= self._least_gain():
-            return hint.action
-        return self._gamble() or self._discard(legal, own) or (hint.action if hint else legal[0])
+        least = next(least for most, least in self.WORTH_GIVING if notes.tokens <= most)
+        if hint and gain >= least:
+            return hint
+        return self._gamble() or self._discard(legal, own) or hint or legal[0]
 
-    def _saves(self, hint: ConsideredHint) -> bool:
+    def _saves(self, gain: float, hint: HanabiHint, after: ConventionNotes) -> bool:
         """Return whether a hint keeps the next player from discarding a needed last copy."""
-        if hint.action.target != self.next_player or hint.gain < -LAST_COPY_AT_RISK / 2:
-            return False
         # Only the next player acts before this one can give another hint.
-        endangered = self.table.loses_last_copy(self.next_player)
-        return endangered and not hint.after.loses_last_copy(self.next_player)
-
-    def _least_gain(self) -> float:
-        return next(gain for most, gain in self.WORTH_GIVING if self.table.tokens <= most)
-
-    def _lowest_rank(self, kinds: Kinds) -> int:
-        """Return the lowest rank of a set of kinds: low cards let others be played."""
-        deck = self.table.game.deck
-        return min(deck.rank(card) for card in deck.kinds if kinds >> deck.index[card] & 1)
+        next_player = self.notes.game.others(self.player)[0]
+        if hint.target != next_player or gain < -LAST_COPY_AT_RISK / 2:
+            return False
+        return self.notes.loses_last_copy(next_player) and not after.loses_last_copy(next_player)
 
     def _gamble(self) -> Action | None:
         """Return a play that may fit, if nothing can be lost: in the last round, with a life left.
 
         Discards and hints have no use for this player any more.
         """
-        if self.table.deck or self.table.lives == 1:
+        if self.notes.deck or self.notes.lives == 1:
             return None
         # By exact knowledge only, since a card that fits by convention would have been played.
-        fits = self.table.posterior().marginals() @ self.table.playable
+        fits = self.notes.chances(self.notes.prospects.fitting)
         return PlaySlot(int(fits.argmax()) + 1) if fits.max() > 0 else None
 
     def _discard(self, legal: ActionSet, own: Sequence[Kinds]) -> Action | None:
         """Return a discard: a useless card, the chop, or the card least likely to be missed."""
         if not legal.of(DiscardSlot):
             return None
+        now, chop = self.notes.prospects, self.notes.chop(self.player)
         # All kinds that hints and conventions leave are useless.
         for place, kinds in enumerate(own):
-            if not kinds & ~self.table.useless:
+            if not kinds & ~now.useless:
                 return DiscardSlot(place + 1)
-        chop = self.table.chop(self.player)
         # All cards were named by hints, so each of them may matter.
         if chop is None:
-            risk = self.table.posterior().marginals() @ self.table.critical
-            chop = int(risk.argmin())
+            chop = int(self.notes.chances(now.last_copies).argmin())
         return DiscardSlot(chop + 1)
 
 
-@dataclass(frozen=True, slots=True)
-class ConsideredHint:
-    """A legal hint, the table after it, and the value that it adds."""
+# Value of a hint: what a hand is worth with what its owner believes, in points of a heuristic that
+# were chosen by judgement; 10 is one card that will be played.
 
-    action: HanabiHint
-    after: ConventionTable
-    gain: float
+# Cards that their owner believes to fit, and that do or do not.
+PLAYED, MISPLAYED = 10.0, -30.0
+# Cards that their owner knows: it will play one later, it will discard the other.
+KNOWN, USELESS_KNOWN = 5.0, 1.0
+# A needed card about which its owner believes something false; a useless card or second copy that
+# its owner keeps because of a hint.
+MISLED, USELESS_KEPT = -12.0, -2.0
+# On the chop: the last copy of a needed card, or a needed card of which there is another copy.
+LAST_COPY_AT_RISK, NEEDED_AT_RISK = -12.0, -1.0
+BUSY = 0.3
+"""Weight of the chop's risk if its owner has a better move than to discard it."""
+UNCERTAINTY = -0.2
+"""Times the square root of the number of kinds that its owner believes possible."""
 
 
-def considered_hints(table: ConventionTable, legal: ActionSet) -> Iterator[ConsideredHint]:
-    """Yield the legal hints with their values, as the table's viewer sees the other hands."""
-    assert table.viewer is not None
+def considered_hints(
+    notes: ConventionNotes, legal: ActionSet
+) -> Iterator[tuple[float, HanabiHint, ConventionNotes]]:
+    """Yield for each legal hint the value that it adds, the hint, and the notes after it."""
+    game, viewer = notes.game, notes.player
     # The value of each hand without a hint, computed once for all hints to it.
-    before = {player: hand_value(table, player) for player in table.game.others(table.viewer)}
+    before = {player: hand_value(notes, player) for player in game.others(viewer)}
     hints: tuple[HanabiHint, ...] = (*legal.of(HintColour), *legal.of(HintRank))
-    for action in hints:
-        after = table.with_hint(_hint_event(table, action))
-        gain = hand_value(after, action.target) - before[action.target]
-        yield ConsideredHint(action, after, gain)
+    for hint in hints:
+        hand = [held.card for held in notes.hands[hint.target]]
+        after = copy.copy(notes)
+        after.update(game.hint_given(viewer, hint, hand, notes.tokens - 1))
+        yield hand_value(after, hint.target) - before[hint.target], hint, after
 
 
-def _hint_event(table: HanabiTable, action: HanabiHint) -> HintGiven:
-    """Return the event that a hint of the viewer would cause."""
-    assert table.viewer is not None
-    hand = [held.card for held in table.hands[action.target]]
-    return table.game.deck.hint_given(table.viewer, action, hand, table.tokens - 1)
-
-
-def hand_value(table: ConventionTable, player: int) -> float:
+def hand_value(notes: ConventionNotes, player: int) -> float:
     """Return the value of a visible hand, given what its owner believes by public events."""
     # Kinds that other hands will provide; a second copy is of no use.
-    claimed = _claimed_kinds(table, player)
-    total = sum(_risk_of_chop(table, player, claimed))
-    for place, held in enumerate(table.hands[player]):
-        kind = table.kind(player, place)
-        total += _card_value(table, player, place, claimed)
+    claimed = _claimed_kinds(notes, player)
+    total = _risk_of_chop(notes, player, claimed)
+    for place, held in enumerate(notes.hands[player]):
+        total += _card_value(notes, player, place, claimed)
         # The second copy in one hand is as useless as one in two hands.
         if held.hinted:
-            claimed |= kind
+            claimed |= notes.kind(player, place)
     return total
 
 
-def _card_value(table: ConventionTable, player: int, place: int, claimed: int) -> float:
+def _card_value(notes: ConventionNotes, player: int, place: int, claimed: Kinds) -> float:
     """Return the value of one card; `claimed` are the kinds of cards that were hinted before."""
-    kind, believed = table.kind(player, place), table.candidates(player, place)
+    now, kind, believed = (
+        notes.prospects,
+        notes.kind(player, place),
+        notes.candidates(player, place),
+    )
     # The belief is public, the kind is what the giver of the hint sees.
-    is_useless, is_copy = bool(kind & table.useless), bool(kind & claimed)
+    is_useless, is_copy = bool(kind & now.useless), bool(kind & claimed)
     value = 0.0 if is_useless else UNCERTAINTY * believed.bit_count() ** 0.5
     # The owner will play it.
-    if not believed & ~table.fitting:
-        return value + (PLAYED if kind & table.fitting and not is_copy else MISPLAYED)
+    if not believed & ~now.fitting:
+        return value + (PLAYED if kind & now.fitting and not is_copy else MISPLAYED)
     # The owner will discard it.
-    if not believed & ~table.useless:
+    if not believed & ~now.useless:
         return value + (USELESS_KNOWN if is_useless else MISLED)
     # Without a hint nothing is believed; `_risk_of_chop` judges the oldest of these cards.
-    if not table.hands[player][place].hinted:
+    if not notes.hands[player][place].hinted:
         return value
     if is_useless or is_copy:
         return value + USELESS_KEPT
@@ -281,27 +381,26 @@ def _card_value(table: ConventionTable, player: int, place: int, claimed: int) -
     return value + (KNOWN if is_single(believed) else 0.0)
 
 
-def _risk_of_chop(table: ConventionTable, player: int, claimed: int) -> Iterator[float]:
-    """Yield the value of the card that the player discards next, if it has one."""
-    chop = table.chop(player)
+def _risk_of_chop(notes: ConventionNotes, player: int, claimed: Kinds) -> float:
+    """Return the value of the card that the player discards next; 0 if it has none."""
+    chop, now = notes.chop(player), notes.prospects
     if chop is None:
-        return
+        return 0.0
     # A player with a better move will not discard the chop now, but perhaps later.
-    kind, weight = table.kind(player, chop), BUSY if table.is_busy(player) else 1.0
-    if kind & table.last_copies:
-        yield weight * LAST_COPY_AT_RISK
-    elif not kind & table.useless and not kind & claimed:
-        yield weight * NEEDED_AT_RISK
+    kind, weight = notes.kind(player, chop), BUSY if notes.is_busy(player) else 1.0
+    if kind & now.last_copies:
+        return weight * LAST_COPY_AT_RISK
+    return 0.0 if kind & (now.useless | claimed) else weight * NEEDED_AT_RISK
 
 
-def _claimed_kinds(table: ConventionTable, player: int) -> int:
+def _claimed_kinds(notes: ConventionNotes, player: int) -> Kinds:
     """Return the kinds of hinted cards in all other hands, as far as the viewer knows them."""
     claimed = 0
-    for other in table.game.others(player):
-        for place, held in enumerate(table.hands[other]):
+    for other in notes.game.others(player):
+        for place, held in enumerate(notes.hands[other]):
+            if not held.hinted:
+                continue
             # The viewer sees this card; of its own cards it knows what hints and conventions say.
-            if held.hinted and held.card is not None:
-                claimed |= table.kind(other, place)
-            elif held.hinted and is_single(kinds := table.candidates(other, place)):
-                claimed |= kinds
+            kinds = notes.kind(other, place) if held.card else notes.candidates(other, place)
+            claimed |= kinds if is_single(kinds) else 0
     return claimed

@@ -1,29 +1,43 @@
-"""Texts of Hanabi: rules, narration of events, situation of a player."""
+"""Texts of Hanabi (rules, narration, situation of a player), and its table as people see it."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import cache
 
-import numpy as np
-
-from arena import Event, FirstGame, GameText, Observation, PlayGuide, TextLevel
+from arena import (
+    Card,
+    Event,
+    FirstGame,
+    GameText,
+    Observation,
+    Panel,
+    PlayGuide,
+    Tabletop,
+    TextLevel,
+    Tile,
+    TileRow,
+    Track,
+    Tracks,
+)
 from arena.core.text import pluralize
-from games.hanabi.game import Hanabi
-from games.hanabi.moves import (
+from arena.core.view.pieces import Colour, Tone
+from games.hanabi.deck import HanabiDeck, Kinds
+from games.hanabi.knowledge import CERTAIN, HanabiKnowledge
+from games.hanabi.notes import HanabiNotes, HeldCard
+from games.hanabi.rules import (
     CardDiscarded,
     CardDrawn,
     CardPlayed,
-    HanabiDeck,
+    DiscardSlot,
+    Hanabi,
     HandsDealt,
     HandSeen,
     HintGiven,
-    Kinds,
+    HintRank,
     UnseenCardDrawn,
 )
-from games.hanabi.posterior import CERTAIN
-from games.hanabi.table import HanabiNotes, HanabiTable
 
 # The partner holds one 1; the person holds three of different colours after the first discard.
 FIRST_GAME = FirstGame(
@@ -68,61 +82,17 @@ def _deck_left(number: int) -> str:
     return "The deck is empty: each player has one more turn."
 
 
-def _result(game: Hanabi, played: CardPlayed) -> str:
-    """Return the result of a play in words."""
-    deck, lives = game.deck, played.lives
-    if not played.fits:
-        left = "no life is" if not lives else "1 life is" if lives == 1 else f"{lives} lives are"
-        return f"it does not fit; {left} left."
-    if deck.rank(played.card) < deck.ranks:
-        return "it fits."
-    firework = deck.colour_names[deck.colour(played.card)]
-    return f"it fits and completes the {firework} firework. {_tokens(played.tokens)}"
+def _lives(number: int) -> str:
+    return "1 life" if number == 1 else f"{number or 'no'} {'lives' if number else 'life'}"
+
+
+def _words(deck: HanabiDeck, card: str) -> str:
+    """Return the colour and the rank of a card in words: `green 2`."""
+    return f"{deck.colour_name(card)} {deck.rank(card)}"
 
 
 def _tokens(number: int) -> str:
     return f"{pluralize(number, 'hint token')} left."
-
-
-def table_lines(table: HanabiTable, level: TextLevel) -> Iterator[str]:
-    """Yield the table: what all players see, the other hands, and the own hand."""
-    # Nothing is known before the deal.
-    if level == "events" or not any(table.hands):
-        return
-    game = table.game
-    names, highest = game.deck.colour_names, len(game.deck.kinds)
-    fireworks = ", ".join(f"{n} {rank}" for n, rank in zip(names, table.fireworks, strict=True))
-    yield "The table now:"
-    yield f"- fireworks: {fireworks} (score {table.score} of {highest})"
-    yield (
-        f"- {table.tokens} of {game.options.hint_tokens} hint tokens; lives: {table.lives} of "
-        f"{game.options.lives}; cards in the deck: {table.deck}"
-    )
-    # Sorted, because the order of discards does not matter and equal cards are easy to count.
-    order = game.deck.index
-    yield f"- discarded: {', '.join(sorted(table.discards, key=order.__getitem__)) or 'none'}"
-    yield f"- next to play: {', '.join(_next_cards(table)) or 'none'}"
-    for player in game.others(table.viewer or 0):
-        # What others know of their cards decides which hint helps them.
-        cards = "; ".join(
-            f"{slot}: {held.card} ({hint_text(game.deck, held.kinds)})"
-            for slot, held in enumerate(table.hands[player], 1)
-        )
-        yield f"- hand of {game.seat_names[player]}, and what hints say: {cards or 'empty'}"
-    if level == "deductions":
-        yield from _own_posterior(table)
-    else:
-        own = "; ".join(
-            f"{slot}: {hint_text(game.deck, held.kinds)}"
-            for slot, held in enumerate(table.hands[table.viewer or 0], 1)
-        )
-        yield f"- your hand, by hints: {own or 'empty'}"
-
-
-def _next_cards(table: HanabiTable) -> list[str]:
-    kinds = np.array(table.game.deck.kinds)
-    cards: list[str] = kinds[table.playable & np.array(table.needed)].tolist()
-    return cards
 
 
 @cache
@@ -133,63 +103,52 @@ def hint_text(deck: HanabiDeck, kinds: Kinds) -> str:
         deck: The deck of the game.
         kinds: Kinds that the card may have by the hints.
     """
-    names, colours, ranks = deck.colour_names, deck.colours_of(kinds), deck.ranks_of(kinds)
+    colours, ranks = deck.names_in(kinds)
     parts = list[str]()
     if len(colours) == 1:
-        parts += [names[colour] for colour in colours]
-    # A hint of a colour leaves that colour and the multicolour.
-    elif deck.rainbow and len(colours) == 2 < deck.colours - 1:
-        parts.append(" or ".join(names[colour] for colour in colours))
+        parts += colours
     # The excluded colours are the shorter list after one or two hints.
     elif len(colours) < deck.colours:
-        gone = [name for number, name in enumerate(names) if number not in colours]
-        parts.append(f"not {'/'.join(gone)}")
+        parts.append(f"not {'/'.join(n for n in deck.colour_names if n not in colours)}")
     if len(ranks) == 1:
-        parts += [f"rank {rank}" for rank in ranks]
+        parts.append(f"rank {ranks[0]}")
     elif len(ranks) < deck.ranks:
         missing = [str(r) for r in range(1, deck.ranks + 1) if r not in ranks]
         parts.append(f"not rank {'/'.join(missing)}")
     return ", ".join(parts) or "unknown"
 
 
-def _own_posterior(table: HanabiTable) -> Iterator[str]:
+def _own_posterior(notes: HanabiKnowledge) -> Iterator[str]:
     """Yield for each own slot the possible cards, and the probabilities that matter."""
-    game = table.game
     yield "What follows about your hand, by counting the cards that you do not see:"
-    marginals = table.posterior().marginals()
-    useless = ~np.array(table.needed)
-    for slot, row in enumerate(marginals, 1):
-        # The three questions of every turn: play it, discard it, or keep it.
-        facts = (
-            ("fits now", float(row @ table.playable)),
-            ("can no longer score", float(row @ useless)),
-            ("last copy of a needed card", float(row @ table.critical)),
-        )
-        texts = ", ".join(f"{name} {_percent(chance)}" for name, chance in facts)
-        yield f"- slot {slot}: {_candidates(game, row.tolist())}; {texts}"
+    now = notes.prospects
+    # The three questions of every turn: play it, discard it, or keep it.
+    facts = (
+        ("fits now", notes.chances(now.fitting)),
+        ("can no longer score", notes.chances(now.useless)),
+        ("last copy of a needed card", notes.chances(now.last_copies)),
+    )
+    for slot, row in enumerate(notes.posterior.marginals.tolist()):
+        texts = ", ".join(f"{name} {_percent(chances[slot])}" for name, chances in facts)
+        yield f"- slot {slot + 1}: {_candidates(notes.game, row)}; {texts}"
 
 
 def _candidates(game: Hanabi, row: list[float]) -> str:
     """Return the possible cards of a slot, the likeliest first; long lists without figures."""
+    chances = dict(zip(game.deck.kinds, row, strict=True))
     # Exact zeros: impossible kinds have weight 0 in whole numbers.
-    possible = [(chance, kind) for kind, chance in enumerate(row) if chance > 0]
+    possible = [card for card, chance in chances.items() if chance > 0]
+    excluded = [card for card, chance in chances.items() if chance <= 0]
     if len(possible) == 1:
-        return f"{game.deck.kinds[possible[0][1]]} for certain"
+        return f"{possible[0]} for certain"
+    if len(possible) <= 8:
+        # A stable sort: equal ones stay in the order of the deck.
+        possible.sort(key=lambda card: -chances[card])
+        return ", ".join(f"{card} {_percent(chances[card])}" for card in possible)
     # A list of more than eight cards is nearly even, and its figures would only cost tokens.
-    if len(possible) > 8:
-        excluded = [game.deck.kinds[kind] for kind, chance in enumerate(row) if chance <= 0]
-        return (
-            f"any card but {', '.join(excluded)}"
-            if 0 < len(excluded) <= 8
-            else (
-                "any of " + ", ".join(game.deck.kinds[kind] for _, kind in possible)
-                if excluded
-                else "any card"
-            )
-        )
-    # Likeliest first; equal ones in the order of the deck.
-    possible.sort(key=lambda pair: (-pair[0], pair[1]))
-    return ", ".join(f"{game.deck.kinds[kind]} {_percent(chance)}" for chance, kind in possible)
+    if len(excluded) > 8:
+        return f"any of {', '.join(possible)}"
+    return f"any card but {', '.join(excluded)}" if excluded else "any card"
 
 
 def _percent(chance: float) -> str:
@@ -203,7 +162,7 @@ class HanabiText(GameText):
     """Texts of Hanabi."""
 
     game: Hanabi
-    notes_type = HanabiNotes
+    notes_type = HanabiKnowledge
 
     def synonyms(self) -> dict[str, str]:
         """Return other words for the game's own, see `Game.synonyms`."""
@@ -212,7 +171,7 @@ class HanabiText(GameText):
         # "play card 2" is covered too, because a reader skips the word "card".
         for slot in range(1, game.hand_size + 1):
             words |= {f"{verb} {slot}": f"{verb} slot {slot}" for verb in ("play", "discard")}
-        for colour in game.deck.hint_colours:
+        for colour in game.deck.colour_names:
             for phrase in (f"color {colour}", f"about {colour}", f"{colour} cards"):
                 words[phrase] = colour
         for rank in range(1, game.deck.ranks + 1):
@@ -255,17 +214,6 @@ class HanabiText(GameText):
         copies = ", ".join(
             f"{number} of rank {rank}" for rank, number in enumerate(deck.copies[:highest], 1)
         )
-        empty = (
-            "The hint may fit no card."
-            if options.empty_hints
-            else ("The hint must fit at least one card.")
-        )
-        rainbow = (
-            " Cards of the multicolour count as every colour: a hint of any colour points them "
-            "out too, and no hint names the multicolour."
-            if options.rainbow
-            else ""
-        )
         tokens = "its token" if options.hint_tokens == 1 else f"all {options.hint_tokens} tokens"
         lines = [
             f"Hanabi, {game.num_players} players ({', '.join(game.seat_names)}) who play together "
@@ -285,51 +233,209 @@ class HanabiText(GameText):
             f"draw a card. Not allowed while the team has {tokens}.",
             "Hint: spend a hint token to name one colour or one rank to another player. All cards "
             "of that colour or rank in its hand are pointed out to everybody, so the other cards "
-            f"do not have it. {empty}{rainbow}",
+            "do not have it. The hint must fit at least one card.",
             f"The game starts with {pluralize(options.hint_tokens, 'hint token')} and "
-            f"{'1 life' if options.lives == 1 else f'{options.lives} lives'}. It ends when all "
+            f"{_lives(options.lives)}. It ends when all "
             "lives are lost (the score is 0), when all fireworks are complete, or when the deck is "
             "empty and each player has had one more turn.",
             "Your action: play slot SLOT | discard slot SLOT | hint PLAYER COLOUR | hint PLAYER "
-            f"rank RANK. For example: hint Player 1 {deck.hint_colours[0]}",
+            f"rank RANK. For example: hint Player 1 {deck.colour_names[0]}",
         ]
         return "\n".join(lines)
 
     def narrate(self, event: Event) -> str:  # noqa: PLR0911 - one case a kind.
         """Return one event as a sentence."""
-        game = self.game
-        names = game.seat_names
+        deck, names = self.game.deck, self.game.seat_names
         match event:
-            case HandsDealt(size, deck):
-                return f"Each hand has {pluralize(size, 'card')}. {_deck_left(deck)}"
+            case HandsDealt(size, left):
+                return f"Each hand has {pluralize(size, 'card')}. {_deck_left(left)}"
             case HandSeen(player, cards):
                 return f"{names[player]} holds {', '.join(cards)} (slot 1 first)."
-            case CardDrawn(player, card, deck):
-                return f"{names[player]} draws {card}. {_deck_left(deck)}"
-            case UnseenCardDrawn(player, deck):
-                return f"{names[player]} draws a card without seeing it. {_deck_left(deck)}"
-            case CardPlayed(player, slot, card):
-                return f"{names[player]} plays slot {slot}, {card}: {_result(game, event)}"
+            case CardDrawn(player, card, left):
+                return f"{names[player]} draws {card}. {_deck_left(left)}"
+            case UnseenCardDrawn(player, left):
+                return f"{names[player]} draws a card without seeing it. {_deck_left(left)}"
+            case CardPlayed(player, slot, card, fits, lives, tokens):
+                result = "it fits."
+                if not fits:
+                    are = "are" if lives > 1 else "is"
+                    result = f"it does not fit; {_lives(lives)} {are} left."
+                elif deck.rank(card) == deck.ranks:
+                    firework = f"the {deck.colour_name(card)} firework"
+                    result = f"it fits and completes {firework}. {_tokens(tokens)}"
+                return f"{names[player]} plays slot {slot}, {card}: {result}"
             case CardDiscarded(player, slot, card, tokens):
                 return f"{names[player]} discards slot {slot}, {card}. {_tokens(tokens)}"
-            case HintGiven(player, target):
-                meaning = event.colour or f"rank {event.rank}"
-                slots = ", ".join(map(str, event.slots))
-                word = "slot" if len(event.slots) == 1 else "slots"
-                named = f"{word} {slots}" if slots else "no slot"
+            case HintGiven(player, target, colour, rank, slots, tokens):
+                named = f"{'slot' if len(slots) == 1 else 'slots'} {', '.join(map(str, slots))}"
                 return (
-                    f"{names[player]} hints {names[target]} {meaning}: {named}. "
-                    f"{_tokens(event.tokens)}"
+                    f"{names[player]} hints {names[target]} {colour or f'rank {rank}'}: {named}. "
+                    f"{_tokens(tokens)}"
                 )
             case _:
                 raise TypeError(f"{event!r} is not an event of Hanabi")
 
     def for_people(self, text: str) -> str:
         """Return a text with "green 2" in place of "G2"."""
-        deck = self.game.deck
-        return re.sub(rf"\b({'|'.join(deck.kinds)})\b", lambda found: deck.words(found[1]), text)
+        words = {kind: _words(self.game.deck, kind) for kind in self.game.deck.kinds}
+        return re.sub(rf"\b({'|'.join(words)})\b", lambda found: words[found[1]], text)
 
-    def situation(self, observation: Observation, level: TextLevel) -> Iterable[str]:
-        """Return the table as it is now, and the legal actions."""
-        notes: HanabiNotes = observation.notes  # type: ignore[assignment]
-        return [*table_lines(notes.table, level), *super().situation(observation, level)]
+    def situation(self, observation: Observation, level: TextLevel) -> Iterator[str]:
+        """Yield the table as it is now, and the legal actions."""
+        notes = observation.notes
+        assert isinstance(notes, HanabiKnowledge)
+        # Nothing is known before the deal.
+        if level != "events" and any(notes.hands):
+            yield from self._table(notes)
+            if level == "deductions":
+                yield from _own_posterior(notes)
+            else:
+                yield f"- your hand, by hints: {self._hand(notes.hands[notes.player])}"
+        yield from super().situation(observation, level)
+
+    def _table(self, notes: HanabiNotes) -> Iterator[str]:
+        """Yield what all players see, and the other hands."""
+        game, deck, options = self.game, self.game.deck, self.game.options
+        heights = zip(deck.colour_names, notes.fireworks, strict=True)
+        fireworks = ", ".join(f"{name} {height}" for name, height in heights)
+        yield "The table now:"
+        yield f"- fireworks: {fireworks} (score {notes.score} of {len(deck.kinds)})"
+        yield (
+            f"- {notes.tokens} of {options.hint_tokens} hint tokens; lives: {notes.lives} of "
+            f"{options.lives}; cards in the deck: {notes.deck}"
+        )
+        # Sorted, because the order of discards does not matter and equal cards are easy to count.
+        discards = sorted(notes.discards, key=deck.kinds.index)
+        yield f"- discarded: {', '.join(discards) or 'none'}"
+        fitting = [card for n, card in enumerate(deck.kinds) if notes.prospects.fitting >> n & 1]
+        yield f"- next to play: {', '.join(fitting) or 'none'}"
+        for player in game.others(notes.player):
+            # What others know of their cards decides which hint helps them.
+            hand = self._hand(notes.hands[player])
+            yield f"- hand of {game.seat_names[player]}, and what hints say: {hand}"
+
+    def _hand(self, hand: tuple[HeldCard, ...]) -> str:
+        """Return the cards of a hand as far as they are seen, and what hints say about them."""
+        words = [(held.card, hint_text(self.game.deck, held.kinds)) for held in hand]
+        slots = enumerate((f"{card} ({hints})" if card else hints for card, hints in words), 1)
+        return "; ".join(f"{slot}: {text}" for slot, text in slots) or "empty"
+
+
+# Table
+
+
+LOOKS: dict[str, tuple[str, Colour]] = {
+    "red": ("▲", "red"),
+    "yellow": ("★", "yellow"),
+    "green": ("●", "green"),
+    "white": ("◆", "white"),
+    "blue": ("■", "blue"),
+    "": ("", ""),
+}
+"""Sign and colour of a card, by the name of its colour. Not every reader sees colours."""
+
+
+class HanabiView:
+    """The table as one viewer sees it.
+
+    A card that the viewer does not see shows what the hints say: `R?` is red, `?3` has rank 3. A
+    card that it sees shows the same in brackets, if a hint has named it.
+
+    A click on an own card plays or discards it; one on another player's card gives a hint.
+
+    Args:
+        game: The game that is played.
+        seat: The seat of the viewer; None sees everything.
+    """
+
+    def __init__(self, game: Hanabi, seat: int | None) -> None:
+        self.game = game
+        self._seat = seat
+        self._notes = HanabiNotes(game, seat or 0)
+
+    def update(self, event: Event) -> None:
+        self._notes.update(event)
+
+    def tabletop(self) -> Tabletop:
+        notes, options, deck = self._notes, self.game.options, self.game.deck
+        numbers = (
+            Track("score", notes.score, len(deck.kinds)),
+            Track("hint tokens", notes.tokens, options.hint_tokens, "●"),
+            Track("lives", notes.lives, options.lives, "♥"),
+            Track("cards in the deck", notes.deck),
+        )
+        heights = zip(deck.colour_names, notes.fireworks, strict=True)
+        fireworks = [TileRow(tuple(self._firework(*each) for each in heights))]
+        if notes.discards:
+            fireworks.append(TileRow(tuple(self._discards()), "Discarded"))
+        # The viewer's own hand is the last, as if it sat there.
+        seats = sorted(range(self.game.num_players), key=lambda seat: seat == self._seat)
+        hands = tuple(map(self._hand, seats))
+        return Tabletop(
+            (Tracks(numbers), Panel("Fireworks", tuple(fireworks)), Panel("Hands", hands)),
+            blocked=dict(self._blocked()),
+        )
+
+    def _blocked(self) -> Iterator[tuple[str, str]]:
+        """Yield the moves that the hint tokens forbid the viewer, and why."""
+        notes, seat = self._notes, self._seat
+        if seat is None:
+            return
+        if notes.tokens == self.game.options.hint_tokens:
+            all_of = (
+                "the hint token is" if notes.tokens == 1 else f"all {notes.tokens} hint tokens are"
+            )
+            for slot in range(1, len(notes.hands[seat]) + 1):
+                yield str(DiscardSlot(slot)), f"No discard while {all_of} there."
+        elif not notes.tokens:
+            for target in self.game.others(seat):
+                yield str(HintRank(target, 1)), "No hint without a hint token."
+
+    def _discards(self) -> Iterator[Tile]:
+        """Yield the ranks of each colour that are out of the game, such as R113."""
+        # They show which ranks can still come.
+        for name in self.game.deck.colour_names:
+            letter = name[0].upper()
+            ranks = "".join(sorted(card[1:] for card in self._notes.discards if card[0] == letter))
+            if ranks:
+                words = f"{name} {' '.join(ranks)}"
+                yield Tile(f"{letter}{ranks}", "muted", words, face=words)
+
+    def _firework(self, name: str, height: int) -> Card:
+        ranks, (symbol, paint) = self.game.deck.ranks, LOOKS[name]
+        return Card(
+            f"{name[0].upper()}{height}",
+            "good" if height == ranks else "plain" if height else "muted",
+            f"{name}: {height} of {ranks}",
+            face=str(height or "–"),
+            symbol=symbol,
+            colour=paint,
+        )
+
+    def _hand(self, seat: int) -> TileRow:
+        cards = enumerate(self._notes.hands[seat], 1)
+        tiles = tuple(self._card(seat, slot, held) for slot, held in cards)
+        return TileRow(tiles, self.game.seat_names[seat], seat=seat)
+
+    def _card(self, seat: int, slot: int, held: HeldCard) -> Card:
+        deck, card = self.game.deck, held.card
+        # The colour and the rank that hints have named. What they exclude is in the title.
+        colours, ranks = deck.names_in(held.kinds)
+        colour = colours[0] if len(colours) == 1 else ""
+        rank = str(ranks[0]) if len(ranks) == 1 else ""
+        mark = (colour[:1].upper() or "?") + (rank or "?")
+        title = f"slot {slot}; by hints: {hint_text(deck, held.kinds)}"
+        picks: tuple[str, ...] = (f"slot {slot}",) if seat == self._seat else ()
+        # The label has to say everything, as the tone is only colour.
+        tone: Tone = "hidden"
+        label, face, note = mark, mark[1], f"slot {slot}"
+        if card is not None:
+            known = f"knows {f'{colour} {rank}'.strip() or '?'}"
+            label, tone, face = f"{card}({mark})" if held.hinted else card, "plain", card[1:]
+            note, title = known if held.hinted else "", f"{_words(deck, card)}, {title}"
+            colour = deck.colour_name(card)
+            if self._seat is not None:
+                picks = tuple(f"hint Player {seat} {hint}" for hint in (colour, f"rank {face}"))
+        symbol, paint = LOOKS[colour]
+        tone = "accent" if held.hinted else tone
+        return Card(label, tone, title, picks, face=face, symbol=symbol, colour=paint, note=note)

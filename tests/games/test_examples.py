@@ -20,7 +20,7 @@ import pytest
         "games.cluedo.inference.knowledge",
         "games.codenames.game",
         "games.goofspiel.game",
-        "games.hanabi.game",
+        "games.hanabi.rules",
         "games.kuhn_poker.game",
         "games.negotiation.game",
         "games.leduc_poker.rules",

@@ -13,7 +13,7 @@ from arena.core.view.tabletop import draw_tabletop
 from arena.plugins.loader import make_game
 from arena.testing.facets import check_targets
 from arena.testing.positions import random_positions
-from games.hanabi.view import HanabiView
+from games.hanabi.text import HanabiView
 
 MOST = 12
 """Actions that a person may have to find in a list."""
@@ -24,7 +24,6 @@ GAMES: list[tuple[str, dict[str, Any]]] = [
     ("codenames", {}),
     ("goofspiel", {"players": 3, "cards": 13}),
     ("hanabi", {"players": 5}),
-    ("hanabi", {"players": 3, "rainbow": True}),
     ("kuhn_poker", {}),
     ("leduc_poker", {"players": 3}),
     ("liars_dice", {"players": 4, "dice": 5}),

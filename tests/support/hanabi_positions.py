@@ -6,20 +6,14 @@ import random
 from typing import Any
 
 from arena.core.action import CHANCE, Step
-from games.hanabi.game import Hanabi, HanabiState
-from games.hanabi.moves import (
-    HanabiDeal,
-    PlaySlot,
-)
+from games.hanabi.rules import Hanabi, HanabiState, PlaySlot
 
 SMALL: dict[str, Any] = {"colours": 2, "ranks": 3, "hand_size": 2, "hint_tokens": 3}
 
 
 def deal(game: Hanabi, *hands: str) -> HanabiState:
     """The position after a deal; each hand is a text such as `R1 Y2`."""
-    state = game.initial_state()
-    state.apply(CHANCE, HanabiDeal(tuple(tuple(hand.split()) for hand in hands)))
-    return state
+    return move(game.initial_state(), f"deal {' | '.join(hands)}")
 
 
 def move(state: HanabiState, *texts: str) -> HanabiState:

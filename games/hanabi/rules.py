@@ -1,34 +1,174 @@
-"""Hanabi as a `Game`, and its positions.
+"""Rules of Hanabi: actions, events, positions.
 
-The rules follow the Hanabi Learning Environment: N. Bard et al., "The Hanabi Challenge: A New
-Frontier for AI Research", Artificial Intelligence 280 (2020), arXiv:1902.00506. The options
-`rainbow` and `empty_hints` are the variant with multicoloured cards that count as every colour, of
-the rules of the card game (A. Bauza, 2010), and the clues to no card of hanab.live's variants.
+They follow the Hanabi Learning Environment: N. Bard et al., "The Hanabi Challenge: A New Frontier
+for AI Research", Artificial Intelligence 280 (2020), arXiv:1902.00506.
+
+Slots are numbered from 1, the oldest card first. When a card leaves a hand, the newer ones move
+down by one, and the new card gets the highest number.
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import cache, cached_property
+from typing import ClassVar
 
-from arena import CHANCE, Action, ActionSet, ChanceOutcome, Game, Observation, ReturnScale, State
-from games.hanabi.moves import (
-    CardDiscarded,
-    CardDrawn,
-    CardPlayed,
-    DiscardSlot,
-    DrawCard,
-    HanabiDeal,
-    HanabiDeck,
-    HanabiOptions,
-    HandsDealt,
-    HandSeen,
-    HintColour,
-    HintRank,
-    PlaySlot,
-    UnseenCardDrawn,
+from arena import (
+    CHANCE,
+    Action,
+    ActionSet,
+    ChanceOutcome,
+    Event,
+    Game,
+    Observation,
+    ReturnScale,
+    State,
 )
+from arena.core.event import PrivateEvent
+from games.hanabi.deck import HanabiDeck, HanabiOptions
+
+
+@dataclass(frozen=True, slots=True)
+class HanabiDeal(Action):
+    """Chance: deal the first hands."""
+
+    hands: tuple[tuple[str, ...], ...]
+
+    def __str__(self) -> str:
+        return "deal " + " | ".join(" ".join(hand) for hand in self.hands)
+
+
+@dataclass(frozen=True, slots=True)
+class DrawCard(Action, template="draw {self.card}"):
+    """Chance: the player who has played or discarded draws a card."""
+
+    card: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlaySlot(Action, template="play slot {self.slot}"):
+    """Play a card of the own hand, without having seen it."""
+
+    slot: int
+
+
+@dataclass(frozen=True, slots=True)
+class DiscardSlot(Action, template="discard slot {self.slot}"):
+    """Discard a card of the own hand; this recovers a hint token."""
+
+    slot: int
+
+
+@dataclass(frozen=True, slots=True)
+class HintColour(Action, template="hint Player {self.target} {self.colour}"):
+    """Show another player all its cards of one colour."""
+
+    target: int
+    colour: str
+
+
+@dataclass(frozen=True, slots=True)
+class HintRank(Action, template="hint Player {self.target} rank {self.rank}"):
+    """Show another player all its cards of one rank."""
+
+    target: int
+    rank: int
+
+
+HanabiHint = HintColour | HintRank
+
+
+@dataclass(frozen=True, slots=True)
+class HandsDealt(Event):
+    """Public: each player has its first hand."""
+
+    hand_size: int
+    deck: int
+    """Cards left in the deck."""
+
+
+@dataclass(frozen=True, slots=True)
+class HandSeen(Event):
+    """Private: the first hand of a player, for all others."""
+
+    player: int
+    cards: tuple[str, ...]
+    viewers: tuple[int, ...]
+
+    @property
+    def audience(self) -> tuple[int, ...]:
+        return self.viewers
+
+
+@dataclass(frozen=True, slots=True)
+class CardDrawn(Event):
+    """Private: the card that a player has drawn, for all others."""
+
+    player: int
+    card: str
+    deck: int
+    """Cards left in the deck."""
+    viewers: tuple[int, ...]
+
+    @property
+    def audience(self) -> tuple[int, ...]:
+        return self.viewers
+
+
+@dataclass(frozen=True, slots=True)
+class UnseenCardDrawn(PrivateEvent):
+    """Private: for the player who has drawn a card and does not see it."""
+
+    is_partial: ClassVar[bool] = True
+
+    deck: int
+    """Cards left in the deck."""
+
+
+@dataclass(frozen=True, slots=True)
+class CardPlayed(Event):
+    """Public: a card is played; it fits, or a life is lost."""
+
+    player: int
+    slot: int
+    card: str
+    fits: bool
+    lives: int
+    """Lives left."""
+    tokens: int
+    """Hint tokens left."""
+
+
+@dataclass(frozen=True, slots=True)
+class CardDiscarded(Event):
+    """Public: a card is discarded."""
+
+    player: int
+    slot: int
+    card: str
+    tokens: int
+    """Hint tokens left."""
+
+
+@dataclass(frozen=True, slots=True)
+class HintGiven(Event):
+    """Public: a hint. All slots with the colour or rank are named, and no others."""
+
+    player: int
+    target: int
+    colour: str | None
+    """The colour that is named; None in a hint of a rank."""
+    rank: int | None
+    slots: tuple[int, ...]
+    tokens: int
+    """Hint tokens left."""
+
+    @property
+    def name(self) -> str | int:
+        """The colour or rank, as in `HanabiDeck.hints`."""
+        return self.colour or self.rank or 0
 
 
 @cache
@@ -48,16 +188,14 @@ class Hanabi(Game):
         >>> game = Hanabi(players=2)
         >>> state = game.initial_state()
         >>> state.apply(CHANCE, state.sample_chance(random.Random(0)))
-        >>> state.teams()
-        (0, 0)
         >>> [str(action) for action in state.legal_actions(0)][:2]
         ['play slot 1', 'play slot 2']
     """
 
     Text = "games.hanabi.text:HanabiText"
-    Analysis = "games.hanabi.assessor:HanabiAnalysis"
-    Arrays = "games.hanabi.table:HanabiArrays"
-    View = "games.hanabi.view:HanabiView"
+    Analysis = "games.hanabi.knowledge:HanabiAnalysis"
+    Arrays = "games.hanabi.notes:HanabiArrays"
+    View = "games.hanabi.text:HanabiView"
     default_bots = ("conventions", "conventions")
     level_bots = ("piers", "piers", "conventions")
 
@@ -84,13 +222,7 @@ class Hanabi(Game):
         return 2 * drawn + self.options.hint_tokens + 2 * self.num_players
 
     def score(self, fireworks: tuple[int, ...], lives: int) -> int:
-        """Return the cards in the fireworks; 0 after the last life.
-
-        Args:
-            fireworks: The highest rank played so far in each colour.
-            lives: Lives left.
-        """
-        # Bard et al. (2020): a team that loses its last life scores 0.
+        """Return the cards in the fireworks; 0 after the last life (Bard et al. 2020)."""
         return sum(fireworks) if lives else 0
 
     def others(self, player: int) -> tuple[int, ...]:
@@ -113,9 +245,17 @@ class Hanabi(Game):
 
     @property
     def return_scale(self) -> ReturnScale:
-        """The common score, from 0 to the number of kinds of cards."""
-        # One point for each kind, since each kind is played once at most.
+        """The common score: a point for each kind, since each is played once at most."""
         return ReturnScale("score", "points", 0.0, float(len(self.deck.kinds)), has_winner=False)
+
+    def hint_given(
+        self, player: int, hint: HanabiHint, hand: Sequence[str | None], tokens: int
+    ) -> HintGiven:
+        """Return the event of a player's hint to this hand; `tokens` are left after it."""
+        colour, rank = (hint.colour, None) if isinstance(hint, HintColour) else (None, hint.rank)
+        named, index = self.deck.named_by[colour or rank or 0], self.deck.index
+        slots = [n for n, card in enumerate(hand, 1) if card and named >> index[card] & 1]
+        return HintGiven(player, hint.target, colour, rank, tuple(slots), tokens)
 
     def initial_state(self) -> HanabiState:
         """Return the position before the deal."""
@@ -153,23 +293,18 @@ class HanabiState(State):
         """Return the team of each seat: all play together."""
         return (0,) * self.game.num_players
 
-    @property
-    def score(self) -> int:
-        """The common score so far."""
-        return self.game.score(self.fireworks, self.lives)
-
     def returns(self) -> tuple[float, ...]:
         """Return the common score, for each player."""
-        return (float(self.score),) * self.game.num_players
+        return (float(self.game.score(self.fireworks, self.lives)),) * self.game.num_players
 
     def reason(self) -> str:
         if self.lives == 0:
             why = "all lives are lost"
-        elif sum(self.fireworks) == len(self.game.deck.kinds):
+        elif self._is_complete():
             why = "all fireworks are complete"
         else:
             why = "the deck is empty and the last round is over"
-        return f"{why}; score {self.score} of {len(self.game.deck.kinds)}"
+        return f"{why}; score {self.returns()[0]:.0f} of {len(self.game.deck.kinds)}"
 
     # Chance
 
@@ -177,12 +312,8 @@ class HanabiState(State):
         """Return the cards that may be drawn; the first deal has too many results to list."""
         if self.turn == 0:
             return super().chance_outcomes()
-        left = sum(self.deck)
-        return [
-            ChanceOutcome(DrawCard(card), copies / left)
-            for card, copies in zip(self.game.deck.kinds, self.deck, strict=True)
-            if copies
-        ]
+        left, draws = sum(self.deck), zip(self.game.deck.kinds, self.deck, strict=True)
+        return [ChanceOutcome(DrawCard(card), copies / left) for card, copies in draws if copies]
 
     def sample_chance(self, rng: random.Random) -> Action:
         """Draw the first hands, or one card.
@@ -226,8 +357,8 @@ class HanabiState(State):
         if self.tokens < game.options.hint_tokens:
             numbers += (*range(game.hand_size, game.hand_size + slots),)
         for target in game.others(player) if self.tokens else ():
-            # A hint must name at least one card, unless the option allows it to name none.
-            hints = (1 << len(deck.hints)) - 1 if game.options.empty_hints else 0
+            # A hint must name at least one card.
+            hints = 0
             for card in self.hands[target]:
                 hints |= deck.hint_bits[card]
             numbers += places(hints, 2 * game.hand_size + target * len(deck.hints))
@@ -244,26 +375,28 @@ class HanabiState(State):
             self._move(player, action)
 
     def _deal(self, hands: tuple[tuple[str, ...], ...]) -> None:
-        deck = list(self.deck)
         for hand in hands:
             for card in hand:
-                deck[self.game.deck.index[card]] -= 1
-        self.deck, self.hands = tuple(deck), hands
-        self.log.append(HandsDealt(self.game.hand_size, sum(deck)))
+                self._take(card)
+        self.hands = hands
+        self.log.append(HandsDealt(self.game.hand_size, sum(self.deck)))
         for player, hand in enumerate(hands):
             self.log.append(HandSeen(player, hand, self.game.others(player)))
-        self.turn, self.to_act = 1, (0,)
+        self._begin_turn(0)
 
     def _draw(self, card: str) -> None:
-        player, others = self.player, self.game.others(self.player)
-        kind = self.game.deck.index[card]
-        # A new tuple, because clones share the old one.
-        self.deck = (*self.deck[:kind], self.deck[kind] - 1, *self.deck[kind + 1 :])
+        player = self.player
+        self._take(card)
         self._set_hand((*self.hands[player], card))
         left = sum(self.deck)
-        self.log.append(CardDrawn(player, card, left, others))
+        self.log.append(CardDrawn(player, card, left, self.game.others(player)))
         self.log.append(UnseenCardDrawn(player, left))
         self._next_turn()
+
+    def _take(self, card: str) -> None:
+        """Remove a card from the deck."""
+        kind = self.game.deck.index[card]
+        self.deck = (*self.deck[:kind], self.deck[kind] - 1, *self.deck[kind + 1 :])
 
     def _move(self, player: int, action: Action) -> None:
         match action:
@@ -273,12 +406,12 @@ class HanabiState(State):
                 self._recover_token()
                 card = self._leave_hand(slot)
                 self.log.append(CardDiscarded(player, slot, card, self.tokens))
-            case HintColour() | HintRank():
+            case HintColour(target) | HintRank(target):
                 self.tokens -= 1
-                hand = self.hands[action.target]
-                self.log.append(self.game.deck.hint_given(player, action, hand, self.tokens))
+                hand = self.hands[target]
+                self.log.append(self.game.hint_given(player, action, hand, self.tokens))
         # As in the Hanabi Learning Environment, no card is drawn after the last move.
-        if self._is_over():
+        if self.lives == 0 or self._is_complete() or self.turns_left == 0:
             self.to_act = ()
         elif isinstance(action, PlaySlot | DiscardSlot) and any(self.deck):
             self.to_act = (CHANCE,)
@@ -309,10 +442,9 @@ class HanabiState(State):
     def _set_hand(self, hand: tuple[str, ...]) -> None:
         self.hands = (*self.hands[: self.player], hand, *self.hands[self.player + 1 :])
 
-    def _is_over(self) -> bool:
+    def _is_complete(self) -> bool:
         # Each firework has all ranks exactly if their sum is the number of kinds.
-        complete = sum(self.fireworks) == len(self.game.deck.kinds)
-        return self.lives == 0 or complete or self.turns_left == 0
+        return sum(self.fireworks) == len(self.game.deck.kinds)
 
     def _next_turn(self) -> None:
         self.player = (self.player + 1) % self.game.num_players

@@ -1,0 +1,181 @@
+"""Options and cards of Hanabi, and sets of kinds of cards."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import Self
+
+from pydantic import Field, model_validator
+
+from arena.core.game import SeatOptions
+
+COLOURS = ("red", "yellow", "green", "white", "blue")
+"""Order of the Hanabi Learning Environment; a game of n colours uses the first n."""
+Kinds = int
+"""A set of kinds, as bits. Bots compare thousands of them for one decision."""
+
+
+@cache
+def flags(kinds: Kinds, number: int) -> bytes:
+    """Return the set as bytes: for each of `number` kinds 1 if it is in the set, else 0."""
+    return bytes(kinds >> kind & 1 for kind in range(number))
+
+
+@dataclass(frozen=True)
+class HanabiDeck:
+    """Deck with `colours` colours and the ranks 1 to `ranks`.
+
+    A card is written as its colour's first letter and its rank: `R1`. Cards with the same text are
+    copies of one *kind*. Kinds are numbered by colour, then by rank, from 0.
+    """
+
+    colours: int
+    ranks: int
+
+    @cached_property
+    def colour_names(self) -> tuple[str, ...]:
+        """The colours of this game."""
+        return COLOURS[: self.colours]
+
+    @cached_property
+    def hints(self) -> tuple[str | int, ...]:
+        """The colours, then the ranks: what a hint can name."""
+        return (*self.colour_names, *range(1, self.ranks + 1))
+
+    @cached_property
+    def kinds(self) -> tuple[str, ...]:
+        """All kinds of cards, by number."""
+        ranks = range(1, self.ranks + 1)
+        return tuple(f"{name[0].upper()}{rank}" for name in self.colour_names for rank in ranks)
+
+    @cached_property
+    def index(self) -> dict[str, int]:
+        """The number of each kind."""
+        return {kind: number for number, kind in enumerate(self.kinds)}
+
+    @cached_property
+    def copies(self) -> tuple[int, ...]:
+        """Copies of each kind: three of rank 1, one of the highest rank, two of the others."""
+        # With a single rank there are three copies of it, as in the Hanabi Learning Environment.
+        by_rank = [3] + [2] * (self.ranks - 2) + [1] * (self.ranks > 1)
+        return tuple(by_rank * self.colours)
+
+    @cached_property
+    def size(self) -> int:
+        """Number of cards."""
+        return sum(self.copies)
+
+    def colour(self, card: str) -> int:
+        """Return the number of a card's colour, from 0."""
+        return self.index[card] // self.ranks
+
+    def rank(self, card: str) -> int:
+        """Return the rank of a card, from 1."""
+        return self.index[card] % self.ranks + 1
+
+    def colour_name(self, card: str) -> str:
+        """Return the colour of a card in words."""
+        return self.colour_names[self.colour(card)]
+
+    @cached_property
+    def named_by(self) -> dict[str | int, Kinds]:
+        """The kinds that each hint of a colour or rank names."""
+        return {
+            name: sum(
+                1 << kind
+                for kind, card in enumerate(self.kinds)
+                if name in (self.colour_name(card), self.rank(card))
+            )
+            for name in self.hints
+        }
+
+    @cached_property
+    def hint_bits(self) -> dict[str, int]:
+        """The two hints that name each kind, as bits in the order of `hints`."""
+        return {c: 1 << self.colour(c) | 1 << self.colours + self.rank(c) - 1 for c in self.kinds}
+
+    def names_in(self, kinds: Kinds) -> tuple[list[str], list[int]]:
+        """Return the colours and the ranks of these kinds."""
+        colours = [name for name in self.colour_names if kinds & self.named_by[name]]
+        return colours, [r for r in range(1, self.ranks + 1) if kinds & self.named_by[r]]
+
+    def fits(self, card: str, fireworks: tuple[int, ...]) -> bool:
+        """Return whether a card continues the firework of its colour.
+
+        Args:
+            card: The card that is played.
+            fireworks: The highest rank played so far in each colour.
+        """
+        return fireworks[self.colour(card)] == self.rank(card) - 1
+
+    def prospects(self, gone: tuple[int, ...], fireworks: tuple[int, ...]) -> Prospects:
+        """Return what the kinds are still worth.
+
+        Args:
+            gone: Copies of each kind that were played or discarded.
+            fireworks: The highest rank played so far in each colour.
+        """
+        left = fitting = useless = last = 0
+        for colour, done in enumerate(fireworks):
+            reachable = True
+            for rank in range(1, self.ranks + 1):
+                kind = colour * self.ranks + rank - 1
+                copies = self.copies[kind] - gone[kind]
+                left |= bool(copies) << kind
+                # Above a rank without copies, nothing can be played any more.
+                reachable = reachable and (rank <= done or copies > 0)
+                if rank <= done or not reachable:
+                    useless |= 1 << kind
+                    continue
+                fitting |= (rank == done + 1) << kind
+                last |= (copies == 1) << kind
+        return Prospects(left, fitting, useless, last)
+
+
+@dataclass(frozen=True, slots=True)
+class Prospects:
+    """Sets of kinds by what they are still worth, as all players know."""
+
+    left: Kinds
+    """Kinds of which copies are in the hands or in the deck."""
+    fitting: Kinds
+    """Kinds that can be played now."""
+    useless: Kinds
+    """Kinds that can score no more: played, or above a rank that is out of the game."""
+    last_copies: Kinds
+    """Kinds that can still score, with one copy left."""
+
+
+class HanabiOptions(SeatOptions):
+    """Options of `hanabi`; the defaults are the rules of the card game."""
+
+    players: int = Field(2, ge=2, le=5, description="Number of seats.")
+    colours: int = Field(5, ge=1, le=5, description="Number of colours.")
+    ranks: int = Field(5, ge=1, le=5, description="Highest rank of a card.")
+    hand_size: int = Field(
+        0, ge=0, le=5, description="Cards per hand; 0 means 5, or 4 for 4 or 5 players."
+    )
+    hint_tokens: int = Field(8, ge=1, le=8, description="Hint tokens: at the start, and at most.")
+    lives: int = Field(3, ge=1, le=3, description="Wrong plays that end the game.")
+
+    @property
+    def deck(self) -> HanabiDeck:
+        """The cards of this game."""
+        return HanabiDeck(self.colours, self.ranks)
+
+    @property
+    def cards_per_hand(self) -> int:
+        """Number of cards in a full hand."""
+        # The rules of the card game: four cards each from four players on.
+        return self.hand_size or (5 if self.players < 4 else 4)
+
+    @model_validator(mode="after")
+    def _deck_suffices(self) -> Self:
+        # As in the Hanabi Learning Environment, the deck may be empty after the deal.
+        if self.players * self.cards_per_hand > self.deck.size:
+            raise ValueError(
+                f"{self.players} hands of {self.cards_per_hand} cards need more than the deck's "
+                f"{self.deck.size}: set a smaller hand_size, or more colours or ranks"
+            )
+        return self

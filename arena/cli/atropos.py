@@ -17,16 +17,19 @@ from arena.core.errors import UsageError
 from arena.llm.config import Config, setting
 from arena.llm.settings import Settings
 from arena.plugins.catalog import require
+from trainers.atropos.options import EnvironmentOptions
 from trainers.config.config import TrainConfig
 from trainers.config.presets import settled
 
 if TYPE_CHECKING:
     from arena.llm.service import LLMService
-    from trainers.atropos.environment import EnvironmentOptions
     from trainers.atropos.group_player import GroupPlayer
 
 RESTART_PATIENCE = 300.0
 """Seconds to wait for a server that does not answer: a trainer may restart the model's."""
+
+ANSWER_SECONDS = 1200.0
+"""Time for one answer."""
 
 
 class OpenAIOptions(Config):
@@ -40,10 +43,6 @@ class OpenAIOptions(Config):
     """Its key; also ARENA_OPENAI_API_KEY."""
     server_type: str = setting("vllm", flag="--openai.server_type")
     """vllm or openai: the same calls for both."""
-    timeout: float = setting(1200.0, flag="--openai.timeout", ge=1)
-    """Seconds for one answer."""
-    max_requests: int = setting(512, flag="--openai.num_max_requests_at_once", ge=1)
-    """Requests in flight."""
 
     @property
     def url(self) -> str:
@@ -66,9 +65,9 @@ class OpenAIOptions(Config):
         # A game has one request in flight at most.
         limits = llm.settings.service.limits("http").model_copy(
             update={
-                "concurrency": max(1, min(self.max_requests, games)),
-                "call_timeout": self.timeout,
-                "read_timeout": self.timeout,
+                "concurrency": games,
+                "call_timeout": ANSWER_SECONDS,
+                "read_timeout": ANSWER_SECONDS,
             }
         )
         key = SecretStr(self.api_key) if self.api_key else llm.settings.secret("ARENA_API_KEY")
@@ -77,47 +76,7 @@ class OpenAIOptions(Config):
         llm.add(NEWEST, learner, is_trained=True)
 
 
-class EnvironmentFlags(Config):
-    """The trajectory API, and how much to play for it."""
-
-    max_token_length: int = setting(2048, flag="--env.max_token_length", ge=1)
-    """Rows must be shorter, in tokens."""
-    max_num_workers: int = setting(8, flag="--env.max_num_workers_per_node", ge=1)
-    """Groups in play at once."""
-    rollout_server_url: str = setting(
-        "http://127.0.0.1:8000", flag="--rollout-server-url/--env.rollout_server_url"
-    )
-    """The trajectory API: atroposlib's run-api."""
-    env_steps: int = setting(1000, flag="--env.total_steps", ge=-1)
-    """Batches. -1: the trainer's number."""
-    max_batches_offpolicy: int = setting(3, flag="--env.max_batches_offpolicy", ge=1)
-    """Batches that may wait."""
-    wandb_name: str = setting("", flag="--env.wandb_name")
-    """Name at the API. Default: the game."""
-    different_scores: bool = setting(
-        True, flag="--env.ensure_scores_are_not_same/--env.no-ensure_scores_are_not_same"
-    )
-    """Drop groups with equal scores."""
-
-    def environment_options(self, game: str, group_size: int) -> EnvironmentOptions:
-        """Return the options of the environment."""
-        from trainers.atropos.environment import EnvironmentOptions
-        from trainers.atropos.wire import EnvRegistration
-
-        return EnvironmentOptions(
-            EnvRegistration(
-                max_token_length=self.max_token_length,
-                desired_name=self.wandb_name or game,
-                weight=1.0,
-                group_size=group_size,
-            ),
-            total_steps=self.env_steps,
-            max_num_workers=self.max_num_workers,
-            max_batches_offpolicy=self.max_batches_offpolicy,
-        )
-
-
-class TrajectoryServeOptions(GameSetupOptions, EnvironmentFlags, OpenAIOptions, TrainConfig):
+class TrajectoryServeOptions(GameSetupOptions, EnvironmentOptions, OpenAIOptions, TrainConfig):
     """Options of `arena atropos serve`: the players, the reward and the sampling."""
 
     short_help = (
@@ -158,8 +117,7 @@ def serve(options: TrajectoryServeOptions) -> int:
     async def play() -> None:
         player, llm = make_player(config, options, settings)
         client = TrajectoryClient(options.rollout_server_url, RESTART_PATIENCE, notify)
-        limits = options.environment_options(config.game, config.rollouts_per_group)
-        environment = TrajectoryEnvironment(client, player, limits, notify)
+        environment = TrajectoryEnvironment(client, player, options, notify)
         try:
             await environment.run()
         finally:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
@@ -10,55 +9,16 @@ from pydantic import JsonValue
 
 from arena.cli.train import ResumeOptions, conduct, let_threads_sleep
 from arena.core.errors import UsageError
-from arena.llm.config import Config, setting
 from arena.llm.settings import Settings
-from trainers.atropos.training.options import GAME
+from backends.embedded import find_checkpoint
+from trainers.atropos.options import GAME, BatchOptions, check_settings
 from trainers.config.config import FULL_WEIGHTS, OWNED_SERVERS, TrainConfig
 from trainers.config.presets import settled
 from trainers.runs.run_files import plan_run
 
 if TYPE_CHECKING:
-    from trainers.atropos.training.options import TrajectoryOptions
     from trainers.loop.training import TrainingView
     from trainers.runs.records import RunFiles, RunState
-
-
-class BatchOptions(Config):
-    """The trajectory API, its batches, and what the loss adds for them."""
-
-    url: str = setting("http://127.0.0.1:8000", flag="--atropos-url")
-    """The trajectory API: atroposlib's run-api."""
-    batch_size: int = setting(2, ge=1)
-    """Rows, times --gradient-accumulation-steps: those of a batch."""
-    accumulation: int = setting(32, flag="--gradient-accumulation-steps", ge=1)
-    """See --batch-size. Memory is bounded by --tokens-per-batch."""
-    seq_len: int = setting(0, ge=0)
-    """Tokens of the longest row. 0: the model's context."""
-    max_staleness: int = setting(8, ge=0)
-    """Leave out groups that weights of more steps ago have played."""
-    max_mismatch: float = setting(1.0, ge=0)
-    """Refuse groups whose log-probabilities differ by more from those of the weights here, in nats
-    per token. 0: never."""
-    patience: float = setting(300.0, ge=0)
-    """Seconds to wait for a trajectory API that does not answer."""
-    sampling_kl: float = setting(0.0, flag="--kl-coef", ge=0)
-    """Pull towards the policy that sampled, per trained token."""
-    vllm_config_path: str = setting("")
-    """Not needed: the addresses come from the server. Accepted for Atropos."""
-
-    def trajectory_options(self, context: int) -> TrajectoryOptions:
-        """Return the options, without the id of the run."""
-        from trainers.atropos.training.options import TrajectoryOptions
-
-        return TrajectoryOptions(
-            url=self.url,
-            batch_size=self.batch_size * self.accumulation,
-            max_token_len=min(self.seq_len or context, context),
-            kl_coef=self.sampling_kl,
-            max_staleness=self.max_staleness,
-            max_mismatch=self.max_mismatch,
-            patience=self.patience,
-        )
 
 
 class TrajectoryTrainOptions(BatchOptions, ResumeOptions, TrainConfig):
@@ -109,24 +69,14 @@ def train(options: TrajectoryTrainOptions) -> int:
     The same command resumes an interrupted run. With ARENA_API_KEY set, it is sent to the model's
     server as a bearer token.
     """
-    # All this is imported only by a run, not by the help.
-    from backends.embedded import find_checkpoint
-    from backends.embedded.architecture import read_architecture
-    from trainers.atropos.training.options import settled_options
-
-    if options.vllm_config_path:
-        print("--vllm-config-path is not needed: the server gives the addresses", file=sys.stderr)
-    config = _config(options)
-    context = read_architecture(find_checkpoint(config.base_model)).context
-    batches = options.trajectory_options(context)
+    config, batches = _config(options), options.part(BatchOptions)
     plan, settings = plan_run(config, options.resume), Settings.load()
     let_threads_sleep()
-    from trainers.atropos.training.trainer import train_from_batches
+    from trainers.atropos.trainer import train_from_batches
 
     async def start(files: RunFiles, view: TrainingView) -> RunState:
-        settled = settled_options(batches, files, config.experiment)
         return await train_from_batches(
-            config, settled, folder=files.folder, view=view, settings=settings
+            config, batches, folder=files.folder, view=view, settings=settings
         )
 
     return conduct(config, plan, options, start)
@@ -134,8 +84,6 @@ def train(options: TrajectoryTrainOptions) -> int:
 
 def _config(options: TrajectoryTrainOptions) -> TrainConfig:
     """Return the settings in the form of `arena train`. Raises UsageError."""
-    from trainers.atropos.training.options import check_settings
-
     mode, server, port = options.weight_sync, options.server, options.vllm_port
     if not server:
         # Modes that restart the server need one of our own.
@@ -147,6 +95,7 @@ def _config(options: TrajectoryTrainOptions) -> TrainConfig:
     check_settings(config)
     if not config.base_model:
         raise UsageError("missing option --model-name: a checkpoint, by name or folder")
+    find_checkpoint(config.base_model)  # Before the folder of the run is made.
     if mode in FULL_WEIGHTS and config.lora_rank:
         raise UsageError(
             f"--lora-r {config.lora_rank}: --weight-bridge-mode {mode} trains all weights; leave "

@@ -108,10 +108,10 @@ def run(order: dict[str, Any]) -> int:
     view = Watching(moments)
     config, folder = TrainConfig(**order["config"]), Path(order["folder"])
     if order.get("batches"):
-        from trainers.atropos.training.options import TrajectoryOptions
-        from trainers.atropos.training.trainer import train_from_batches
+        from trainers.atropos.options import BatchOptions
+        from trainers.atropos.trainer import train_from_batches
 
-        options = TrajectoryOptions(**order["batches"])
+        options = BatchOptions(**order["batches"])
         training = train_from_batches(config, options, folder=folder, view=view, settings=quick())
     else:
         training = train(config, folder=folder, view=view, settings=quick(), report=write_html)
@@ -132,7 +132,7 @@ def main() -> None:
         "trainers.loop.grpo",
         "trainers.hosts.embedded",
         "trainers.hosts.embedded_trainer",
-        "trainers.atropos.training.trainer",
+        "trainers.atropos.trainer",
         "backends.openai_http",
         "replays.html_report.page",
         *RARE,

@@ -33,16 +33,24 @@ from backends.embedded.sampler import Sampler
 from backends.openai_http import HTTPBackend
 from backends.scripted import ScriptedBackend
 from backends.server.app import make_app
+from trainers.atropos import environment
 from trainers.atropos.client import TrajectoryClient
-from trainers.atropos.environment import EnvironmentOptions, TrajectoryEnvironment
+from trainers.atropos.environment import TrajectoryEnvironment
 from trainers.atropos.group_player import EQUAL, GroupPlayer
-from trainers.atropos.training.trainer import rollout_counts
-from trainers.atropos.wire import MASKED, EnvRegistration, ScoredData, TrainerRegistration
+from trainers.atropos.options import EnvironmentOptions
+from trainers.atropos.trainer import rollout_counts
+from trainers.atropos.wire import MASKED, ScoredData, TrainerRegistration
 from trainers.config.config import TrainConfig
 from trainers.rollouts.rollouts import NEWEST
 
-ENV = EnvRegistration(max_token_length=2000, desired_name="kuhn", weight=1.0, group_size=2)
-OPTIONS = EnvironmentOptions(ENV, max_num_workers=2, max_batches_offpolicy=1, poll_seconds=0.01)
+OPTIONS = EnvironmentOptions(
+    max_token_length=2000, wandb_name="kuhn", max_num_workers=2, max_batches_offpolicy=1
+)
+
+
+@pytest.fixture(autouse=True)
+def without_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(environment, "POLL_SECONDS", 0.01)
 
 
 class Typist(ScriptedBackend):
@@ -279,7 +287,7 @@ def test_a_trainer_gets_the_exact_tokens_of_a_served_model(
 def test_no_game_is_cancelled_and_no_more_wait_than_are_wanted(api: Api) -> None:
     async def play() -> None:
         async with trained(api) as client:
-            environment = TrajectoryEnvironment(
+            playing = TrajectoryEnvironment(
                 client, player(Typist(), keep_equal=True), OPTIONS, lambda _: None
             )
 
@@ -289,12 +297,10 @@ def test_no_game_is_cancelled_and_no_more_wait_than_are_wanted(api: Api) -> None
                     await until(lambda: len(api.own.waiting) == 2)
                     await asyncio.sleep(0.1)
                     assert len(api.own.waiting) == 2
-                    assert (
-                        environment.counts.games == 2 * environment.counts.pushed == 4 * (step + 1)
-                    )
+                    assert playing.counts.games == 2 * playing.counts.pushed == 4 * (step + 1)
                     await taken(client)
 
-            await together(environment, train)
+            await together(playing, train)
 
     asyncio.run(play())
 
@@ -317,18 +323,18 @@ def test_games_that_no_trainer_takes_any_more_are_not_waited_for(api: Api) -> No
 
     async def play() -> None:
         async with trained(api, num_steps=2) as client:
-            options = replace(OPTIONS, total_steps=-1, max_batches_offpolicy=3)
-            environment = TrajectoryEnvironment(
+            options = OPTIONS.model_copy(update={"env_steps": -1, "max_batches_offpolicy": 3})
+            playing = TrajectoryEnvironment(
                 client, player(backend, keep_equal=True), options, lambda _: None
             )
-            backend.environment = environment
-            running = asyncio.create_task(environment.run())
+            backend.environment = playing
+            running = asyncio.create_task(playing.run())
             await until(lambda: backend.unanswered)
             await taken(client)
             await taken(client)
             await asyncio.wait_for(running, 60)
-            assert environment.counts.pushed == 4
-            assert environment.counts.dropped["after the last batch"] >= 1
+            assert playing.counts.pushed == 4
+            assert playing.counts.dropped["after the last batch"] >= 1
 
     asyncio.run(play())
 
@@ -338,7 +344,7 @@ def test_a_reset_makes_the_environment_register_again(api: Api) -> None:
 
     async def play() -> None:
         async with trained(api, starting_step=5) as client:
-            environment = TrajectoryEnvironment(
+            playing = TrajectoryEnvironment(
                 client, player(Typist(), keep_equal=True), OPTIONS, said.append
             )
 
@@ -350,7 +356,7 @@ def test_a_reset_makes_the_environment_register_again(api: Api) -> None:
                 groups = await taken(client)
                 assert {group.env_id for group in groups} == {0}
 
-            await together(environment, train)
+            await together(playing, train)
 
     asyncio.run(play())
     assert "the server was reset: registering again" in said
@@ -362,7 +368,7 @@ def test_a_signal_disconnects(api: Api) -> None:
 
     async def play() -> None:
         async with trained(api) as client:
-            environment = TrajectoryEnvironment(
+            playing = TrajectoryEnvironment(
                 client, player(Typist(), keep_equal=True), OPTIONS, lambda _: None
             )
 
@@ -373,7 +379,7 @@ def test_a_signal_disconnects(api: Api) -> None:
 
             killing = asyncio.create_task(kill())
             try:
-                await environment.run()
+                await playing.run()
             finally:
                 await killing
 
@@ -390,8 +396,8 @@ def test_a_signal_disconnects(api: Api) -> None:
 def test_sizes_that_do_not_fit_are_refused(api: Api) -> None:
     async def play() -> None:
         async with trained(api, batch_size=3) as client:
-            environment = TrajectoryEnvironment(client, player(Typist()), OPTIONS, lambda _: None)
-            await environment.run()
+            playing = TrajectoryEnvironment(client, player(Typist()), OPTIONS, lambda _: None)
+            await playing.run()
 
     with pytest.raises(ArenaError, match="group_size 2 does not divide the trainer's batch size 3"):
         asyncio.run(play())

@@ -20,7 +20,7 @@ from trainers.algorithms.batching import minibatches  # noqa: E402
 from trainers.algorithms.learner import Learner  # noqa: E402
 from trainers.algorithms.loss import policy_loss  # noqa: E402
 from trainers.algorithms.network import score_tokens  # noqa: E402
-from trainers.atropos.training.batch import (  # noqa: E402
+from trainers.atropos.batch import (  # noqa: E402
     ModelLimits,
     TrainingBatch,
     training_batch,

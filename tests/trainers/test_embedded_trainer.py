@@ -21,6 +21,7 @@ from arena.llm.backend import Message, Request, Sampling
 from backends.embedded import SamplerBackend
 from backends.embedded.architecture import read_model_config
 from backends.embedded.layers import read_state_dict
+from trainers.algorithms.batching import minibatches
 from trainers.algorithms.checkpoint_files import merge_checkpoint
 from trainers.algorithms.learner import OPTIMIZER, Learner
 from trainers.algorithms.lora import Lora
@@ -116,8 +117,9 @@ def test_with_bf16_sampler_and_learner_round_alike(tmp_path: Path, base: Path) -
         answered = completion.choices[0].tokens
         tokens = [SampledToken(t.id or 0, t.logprob, t.logprob) for t in answered]
         sequence.add(AnswerTokens(prompt, tokens))
-        distances = await trainer.sampling_distances([sequence], settings)
-        assert 0 < distances[0] < 0.02
+        [[batch]] = minibatches([sequence], 1, 10**6, "0")
+        new = trainer.learner.score(batch.packed, settings, trainer.learner.weights()).logprobs
+        assert 0 < (new - batch.targets.sampled_logprobs).abs().mean() < 0.02
         await trainer.close()
 
     asyncio.run(run())

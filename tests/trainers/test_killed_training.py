@@ -292,7 +292,7 @@ def test_a_trainer_of_batches_may_be_killed_at_any_moment(
     folders = tmp_path / "undisturbed", tmp_path / "killed"
     for folder in folders:
         with queue_api() as url, httpx.Client(timeout=60) as client:
-            batches = {"url": url, "batch_size": 4, "max_token_len": 768, "run_id": "x-1"}
+            batches = {"url": url, "batch_size": 4, "accumulation": 1, "seq_len": 768}
             # Killed after its registration: only then may groups come.
             first = zygote.run(folder, WAITING, batches=batches, **few)
             assert first.code == -signal.SIGKILL, first

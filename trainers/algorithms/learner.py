@@ -322,31 +322,6 @@ class Learner:
         }
 
 
-@torch.no_grad()
-def sampling_distances(
-    learner: Learner, sequences: Sequence[TokenSequence], options: UpdateOptions
-) -> dict[int, float]:
-    """Return by the index of each sequence its mean |log p_new - log p_old|, in nats.
-
-    It is small for tokens that these weights, or slightly older ones, have sampled. A large value
-    means another model, tokenizer or temperature.
-    """
-    found: dict[int, float] = {}
-    if not sequences:
-        return found
-    with torch_threads(options.threads):
-        weights = learner.weights()
-        # One minibatch of all groups.
-        [batches] = minibatches(sequences, 1, options.tokens_per_batch, "0")
-        for batch in batches:
-            new = learner.score(batch.packed, options, weights).logprobs.cpu()
-            gaps = (new - batch.targets.sampled_logprobs).abs()
-            # No micro-batch holds a part of a sequence.
-            for index in sorted({*batch.targets.sequence_ids.tolist()}):
-                found[index] = gaps[batch.targets.sequence_ids == index].mean().item()
-    return found
-
-
 def write_mean(folders: Sequence[Path], base: Path, target: Path) -> None:
     """Write a checkpoint with the mean weights of others, in float32; `base` has their tokenizer.
 

@@ -7,5 +7,7 @@ wire.py       the bodies of requests and answers, with the checks of a group
 client.py     the calls of an environment and of a trainer
 group_player.py  the games of an environment, their rows, and the newest model that plays them
 environment.py   `arena atropos serve`: what to play, and when
-training/     `arena atropos train`: batches into weights
+options.py    settings of both commands
+batch.py      what a batch teaches: token sequences with advantages, and what is left out
+trainer.py    `arena atropos train`: batch, update, transfer of the weights, record
 """

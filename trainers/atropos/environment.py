@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from arena.core.errors import ArenaError, UsageError
 from trainers.atropos.client import TrajectoryClient, UnknownEnv
 from trainers.atropos.group_player import GroupPlayer, PlayedItem
+from trainers.atropos.options import EnvironmentOptions
 from trainers.atropos.wire import EnvRegistration, QueueStatus, ScoredData
 
 RESET = "of a run that was reset"
@@ -24,18 +25,7 @@ AFTER_END = "after the last batch"
 Notify = Callable[[str], None]
 
 
-@dataclass(frozen=True, slots=True)
-class EnvironmentOptions:
-    """Options of an environment; the names are those of atroposlib's `env`."""
-
-    registration: EnvRegistration
-    total_steps: int = 1000
-    """The environment ends when the trainer has taken so many batches; -1: the trainer's number."""
-    max_num_workers: int = 8
-    """Items that are played at the same time."""
-    max_batches_offpolicy: int = 3
-    """Batches that may be played before the trainer takes them."""
-    poll_seconds: float = 0.5
+POLL_SECONDS = 0.5
 
 
 @dataclass(slots=True)
@@ -89,13 +79,19 @@ class TrajectoryEnvironment:
         self._client = client
         self._player = player
         self._options = options
+        self._registration = EnvRegistration(
+            max_token_length=options.max_token_length,
+            desired_name=options.wandb_name or player.config.game,
+            weight=1.0,
+            group_size=player.config.rollouts_per_group,
+        )
         self._notify = notify
         self._env_id: int | None = None
         self._registered = 0
         """Number of registrations; a reset of the server makes another one necessary."""
         self._running = 0
         self._step = -1
-        self._total_steps = options.total_steps
+        self._total_steps = options.env_steps
         self._trainer_steps = 0
         """Batches that the trainer takes in all."""
         self._batch_size = 0
@@ -121,7 +117,7 @@ class TrajectoryEnvironment:
                         task.add_done_callback(items.discard)
                         self.counts.items += 1
                     else:
-                        await asyncio.sleep(self._options.poll_seconds)
+                        await asyncio.sleep(POLL_SECONDS)
                 if status.current_step >= self._trainer_steps:
                     # No trainer takes their groups, and its model server may be gone already.
                     for item in items:
@@ -145,14 +141,14 @@ class TrajectoryEnvironment:
             return False
         own = self._player.groups_per_item
         limit = self._options.max_batches_offpolicy * self._batch_size
-        groups = limit // self._options.registration.group_size
+        groups = limit // self._registration.group_size
         # An item with more groups than the limit may play alone.
         alone = self._running == 0 and status.queue_size == 0
         return alone or status.queue_size + own * (self._running + 1) <= groups
 
     async def _register(self) -> None:
         """Register, and wait for the trainer. Raises UsageError if the sizes do not fit."""
-        registration = self._options.registration
+        registration = self._registration
         # None while waiting: a signal then has nothing to disconnect.
         self._env_id = None
         waits = False
@@ -160,11 +156,11 @@ class TrajectoryEnvironment:
             if not waits:
                 self._notify(f"waiting for a trainer at {self._client.url}")
             waits = True
-            await asyncio.sleep(max(self._options.poll_seconds, 0.1))
+            await asyncio.sleep(POLL_SECONDS)
         self._env_id, self._step = found.env_id, -1
         self._registered += 1
         self._trainer_steps = found.num_steps
-        if self._options.total_steps < 0:
+        if self._options.env_steps < 0:
             self._total_steps = found.num_steps
         info = await self._client.info()
         # Refused here too, since the stock server accepts it and then never fills a batch.

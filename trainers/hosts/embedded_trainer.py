@@ -17,7 +17,7 @@ from torch import Tensor
 
 from arena.core.errors import ArenaError, UsageError
 from backends.embedded.sampler import Sampler, SamplingPrecision
-from trainers.algorithms.learner import OPTIMIZER, Learner, sampling_distances
+from trainers.algorithms.learner import OPTIMIZER, Learner
 from trainers.algorithms.lora import Lora
 from trainers.config.config import UpdateOptions
 from trainers.trajectory import TokenSequence, TrajectoryGroup, token_sequences
@@ -126,12 +126,6 @@ class EmbeddedTrainer:
         options = replace(options, seed=f"{self._seed}/{self.step}")
         # In a thread: the event loop must not stand still during the update.
         return await asyncio.to_thread(self._train, read, options, reference)
-
-    async def sampling_distances(
-        self, sequences: Sequence[TokenSequence], options: UpdateOptions
-    ) -> dict[int, float]:
-        """Return how far the newest weights are from those that sampled each sequence, in nats."""
-        return await asyncio.to_thread(sampling_distances, self.learner, sequences, options)
 
     async def close(self) -> None:
         """Release the sampler."""

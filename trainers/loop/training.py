@@ -3,7 +3,7 @@
 A step takes groups from the source, updates the weights and is recorded. Record and checkpoint are
 on disk before run.json names the step as finished, so a run that is killed at any point repeats the
 step. There are two sources: games that the run plays itself (`grpo`), and batches of a trajectory
-API (`trainers.atropos.training`).
+API (`trainers.atropos.trainer`).
 """
 
 from __future__ import annotations

@@ -9,17 +9,22 @@ same batch from the last checkpoint. Groups that cannot be trained are written t
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import Collection, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+
+from pydantic import ValidationError
 
 from arena.core.errors import ArenaError, UsageError
 from arena.episodes.files import write_whole
 from arena.evaluation.records import Interval
 from arena.llm.settings import Settings
+from backends.embedded import find_checkpoint
 from backends.embedded.architecture import read_architecture
+from trainers.atropos.batch import ModelLimits, TrainingBatch, facts_of, training_batch
 from trainers.atropos.client import (
     BatchLost,
     NoTrainer,
@@ -27,10 +32,8 @@ from trainers.atropos.client import (
     RefusedGroup,
     TrajectoryClient,
 )
-from trainers.atropos.training.batch import ModelLimits, TrainingBatch, facts_of, training_batch
-from trainers.atropos.training.inbox import BatchInbox
-from trainers.atropos.training.options import TrajectoryOptions, check_settings
-from trainers.atropos.wire import MASKED, ScoredData
+from trainers.atropos.options import BatchOptions, RunIdentity, run_identity
+from trainers.atropos.wire import MASKED, ScoredData, TrainerRegistration
 from trainers.config.config import TrainConfig
 from trainers.hosts.embedded import EmbeddedHost
 from trainers.hosts.host import HostRequest
@@ -47,7 +50,7 @@ SHOWN_REASONS = 3
 
 async def train_from_batches(
     config: TrainConfig,
-    options: TrajectoryOptions,
+    options: BatchOptions,
     *,
     folder: Path,
     view: TrainingView,
@@ -55,11 +58,10 @@ async def train_from_batches(
 ) -> RunState:
     """Start or resume a run in a folder; returns the final state.
 
-    The options hold the id of the run. If the folder has finished steps, the run is resumed. Raises
-    UsageError if the settings are not valid, before anything is trained, and ArenaError if the run
-    cannot continue. Finished steps are on disk.
+    If the folder has finished steps, the run is resumed. Raises UsageError if the settings are not
+    valid, before anything is trained, and ArenaError if the run cannot continue. Finished steps are
+    on disk.
     """
-    check_settings(config)
     host = EmbeddedHost(HostRequest(config, folder, settings))
     host.preflight()
     client = TrajectoryClient(options.url, options.patience, view.notify)
@@ -68,7 +70,7 @@ async def train_from_batches(
 
 def batches_loop(
     config: TrainConfig,
-    options: TrajectoryOptions,
+    options: BatchOptions,
     host: EmbeddedHost,
     client: TrajectoryClient,
     folder: Path,
@@ -76,7 +78,10 @@ def batches_loop(
 ) -> TrainingLoop:
     """Return the loop over batches; it closes the client."""
     log = RunLog(folder)
-    batches = Batches(config, options, host, client, log, view)
+    architecture = read_architecture(find_checkpoint(config.base_model))
+    identity = run_identity(options, architecture.context, log.files, config.experiment)
+    limits = ModelLimits(architecture.vocabulary, identity.max_token_len)
+    batches = Batches(config, options, identity, limits, host, client, log, view)
     return TrainingLoop(config, host, batches, log, view)
 
 
@@ -86,7 +91,9 @@ class Batches:
     def __init__(
         self,
         config: TrainConfig,
-        options: TrajectoryOptions,
+        options: BatchOptions,
+        identity: RunIdentity,
+        limits: ModelLimits,
         host: EmbeddedHost,
         client: TrajectoryClient,
         log: RunLog,
@@ -95,22 +102,21 @@ class Batches:
         self.about = f"batches of {client.url}"
         self.config = config
         self.options = options
+        self.identity = identity
+        self.limits = limits
         self.host = host
         self.log = log
         self.view = view
         self.inbox = BatchInbox(log.files.folder)
         self._client = client
         # The loss is that of `batch`.
-        self.update = replace(config.update, sampler_kl_coef=options.kl_coef)
+        self.update = replace(config.update, sampler_kl_coef=options.sampling_kl)
 
     async def prepare(self, stack: AsyncExitStack) -> None:
         stack.push_async_callback(self._client.close)
 
     async def open(self, stack: AsyncExitStack) -> None:
-        architecture = read_architecture(self.host.checkpoint(0))
-        self.limits = ModelLimits(
-            architecture.vocabulary, min(architecture.context, self.options.max_token_len)
-        )
+        """Do nothing: batches need only the weights."""
 
     async def start(self, stack: AsyncExitStack) -> None:
         """Register the run.
@@ -125,7 +131,7 @@ class Batches:
         with timer.measure("rollouts"):
             received = await self._receive(number)
         with timer.measure("update"):
-            batch = await self._select(received, number)
+            batch = self._select(received, number)
             self.view.phase("update")
             update = await self._update(batch)
         timer.move(update.pop("seconds_saving", 0.0), "update", "saving")
@@ -214,7 +220,7 @@ class Batches:
         if not status.queue_size:
             return
         size = await self._client.waiting_group_size()
-        wanted = self.options.batch_size
+        wanted = self.identity.batch_size
         # The server accepts such an environment and waits for ever.
         if size and wanted % size:
             raise UsageError(
@@ -225,15 +231,22 @@ class Batches:
 
     async def _register(self) -> None:
         """Register the run, or continue it at the server. Raises ArenaError for another run."""
-        folder, step = self.log.files.folder, self.log.state.step
-        await self._client.register(self.options.registration(self.config, folder, step))
+        registration = TrainerRegistration(
+            wandb_group=self.identity.run_id,
+            wandb_project=self.config.project,
+            batch_size=self.identity.batch_size,
+            max_token_len=self.identity.max_token_len,
+            checkpoint_dir=str(self.log.files.folder.resolve()),
+            save_checkpoint_interval=1,
+            starting_step=self.log.state.step,
+            num_steps=self.config.total_steps,
+        )
+        await self._client.register(registration)
 
-    async def _select(self, received: ReceivedBatch, number: int) -> TrainingBatch:
+    def _select(self, received: ReceivedBatch, number: int) -> TrainingBatch:
         """Return what the batch teaches. Raises ArenaError if all of its groups are refused."""
         batch = training_batch(received.groups, self.limits, number - 1, self.options.max_staleness)
         batch.refused.extend(received.refused)
-        if self.options.max_mismatch:
-            await self._refuse_foreign_groups(batch)
         self.inbox.refuse(number, batch.refused)
         groups = len(received.groups) + len(received.refused)
         if batch.refused and len(batch.refused) == groups:
@@ -247,33 +260,51 @@ class Batches:
             self.view.notify(f"step {number} does not change the weights: no row has an advantage")
         return batch
 
-    async def _refuse_foreign_groups(self, batch: TrainingBatch) -> None:
-        """Move groups that other weights than those of this run have sampled to `refused`."""
-        # One row of each group: its games have the same server.
-        first = {sequence.group: sequence for sequence in reversed(batch.sequences)}
-        far = await self.host.trainer.sampling_distances([*first.values()], self.update)
-        foreign = {
-            group: far[sequence.index]
-            for group, sequence in first.items()
-            # Written so that NaN fails too.
-            if not far[sequence.index] <= self.options.max_mismatch
-        }
-        for group, distance in foreign.items():
-            reason = (
-                f"inference_logprobs differ by {distance:.2g} nats per token from those of "
-                "--model-name: another checkpoint, tokenizer or temperature has sampled them, or "
-                "a grammar (--max-mismatch)"
-            )
-            content = batch.trained[group].model_dump(mode="json")
-            batch.refused.append(RefusedGroup(reason=reason, group=content))
-        batch.sequences[:] = [one for one in batch.sequences if one.group not in foreign]
-
     async def _update(self, batch: TrainingBatch) -> dict[str, float]:
         """Train and transfer the weights; returns the metrics."""
         metrics = await self.host.train_sequences(batch.sequences, self.update)
         ages = batch.ages
         staleness = {"staleness": sum(ages) / len(ages), "staleness_max": max(ages)} if ages else {}
         return {**metrics, **staleness}
+
+
+@dataclass(frozen=True, slots=True)
+class BatchInbox:
+    """Files in a run's folder. All writes replace a file as a whole; they raise OSError."""
+
+    folder: Path
+
+    @property
+    def batch(self) -> Path:
+        """The batch of the step in progress. A server hands out a batch once."""
+        return self.folder / "batch.json"
+
+    def quarantine(self, step: int) -> Path:
+        """Return the file with the groups of a step's batch that were refused."""
+        return self.folder / "quarantine" / f"{step:04d}.jsonl"
+
+    def stored(self, step: int) -> ReceivedBatch | None:
+        """Return the stored batch of a step; None without one, or if it is of another step."""
+        try:
+            stored = ReceivedBatch.model_validate_json(self.batch.read_text("utf-8"))
+        except (FileNotFoundError, ValidationError):
+            # It is written as a whole, so a file that cannot be read is none of ours.
+            return None
+        return stored if stored.step == step else None
+
+    def clear(self) -> None:
+        """Remove the stored batch."""
+        self.batch.unlink(missing_ok=True)
+
+    def refuse(self, step: int, refused: Sequence[RefusedGroup]) -> None:
+        """Write the refused groups of a step's batch, one per line, each with its reason."""
+        if not refused:
+            return
+        path = self.quarantine(step)
+        path.parent.mkdir(exist_ok=True)
+        lines = (json.dumps({"step": step, **one.model_dump()}) for one in refused)
+        # Replaced, not appended: a step that is repeated after a crash writes the same lines.
+        write_whole(path, "".join(f"{line}\n" for line in lines))
 
 
 def rollout_counts(groups: Sequence[ScoredData]) -> RolloutCounts:

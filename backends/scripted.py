@@ -2,19 +2,18 @@
 
     llm.add("scripted", ScriptedBackend(["I accuse …", ScriptedReply(error="rate_limit"), "pass"]))
 
-or, from a file, `scripted:FILE` in JSON: one reply per line, or a list. A reply is a string or an
-object with the fields of `ScriptedReply`.
+or, from a file, `scripted:FILE` with one reply per line in JSON: a string, or an object with the
+fields of `ScriptedReply`.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Callable, Iterable, Iterator
 from itertools import cycle
 from pathlib import Path
 
-from pydantic import ConfigDict, JsonValue, TypeAdapter, ValidationError
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
 from arena.core.errors import BackendError, ContextOverflow, FailureCause, UsageError
@@ -113,25 +112,14 @@ def scripted(rest: str, settings: Settings) -> ScriptedBackend:
 
 
 def read_replies(path: Path) -> list[str | ScriptedReply]:
-    """Return the replies in a file of JSON lines or with a JSON list. Raises UsageError."""
+    """Return the replies in a file of JSON lines. Raises UsageError."""
+    replies: list[str | ScriptedReply] = []
     try:
-        text = path.read_text("utf-8-sig")
+        for number, line in enumerate(path.read_text("utf-8-sig").splitlines(), 1):
+            if line.strip():
+                replies.append(_parse_reply(line, f"scripted:{path}:{number}"))
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"scripted:{path}: cannot be read ({error})") from error
-    # JSON lines cannot start with "[": a reply is a string or an object.
-    if text.lstrip().startswith("["):
-        items = _parse_json(text, f"scripted:{path}")
-        assert isinstance(items, list)
-        replies = [
-            _parse_reply(item, f"scripted:{path}, reply {n}") for n, item in enumerate(items, 1)
-        ]
-    else:
-        places = [
-            (line, f"scripted:{path}:{number}")
-            for number, line in enumerate(text.splitlines(), 1)
-            if line.strip()
-        ]
-        replies = [_parse_reply(_parse_json(line, place), place) for line, place in places]
     if not replies:
         raise UsageError(f"scripted:{path}: the file has no replies")
     return replies
@@ -140,22 +128,14 @@ def read_replies(path: Path) -> list[str | ScriptedReply]:
 _REPLY: TypeAdapter[str | ScriptedReply] = TypeAdapter(str | ScriptedReply)
 
 
-def _parse_json(text: str, place: str) -> JsonValue:
+def _parse_reply(line: str, place: str) -> str | ScriptedReply:
     try:
-        value: JsonValue = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise UsageError(f"{place}: not JSON ({error})") from error
-    return value
-
-
-def _parse_reply(item: JsonValue, place: str) -> str | ScriptedReply:
-    try:
-        return _REPLY.validate_python(item)
+        return _REPLY.validate_json(line)
     except ValidationError as error:
         # Errors of the last alternative, ScriptedReply: its location ends with the field.
         fault = error.errors()[-1]
-        field = fault["loc"][-1] if len(fault["loc"]) > 1 else "reply"
-        raise UsageError(f"{place}: {field}: {fault['msg']}") from error
+        field = f"{fault['loc'][-1]}: " if len(fault["loc"]) > 1 else ""
+        raise UsageError(f"{place}: {field}{fault['msg']}") from error
 
 
 def _backend_error(reply: ScriptedReply) -> BackendError:

@@ -30,23 +30,12 @@ KEYS = {
 """Variables of which one holds the provider's key, by SPEC."""
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
-    """The key of a provider. The key itself is never kept or shown."""
-
-    spec: str
-    variable: str
-    is_set: bool
-
-
-def find_keys() -> list[Key]:
-    """Return which keys are set, in the environment or in `.env`."""
+def find_keys() -> dict[str, bool]:
+    """Return by SPEC whether its key is set, in the environment or in `.env`; never the key."""
     from arena.llm.settings import Settings
 
     settings = Settings.load()
-    return [
-        Key(spec, names[0], settings.secret(*names) is not None) for spec, names in KEYS.items()
-    ]
+    return {spec: settings.secret(*names) is not None for spec, names in KEYS.items()}
 
 
 def find_device() -> str:
@@ -114,33 +103,31 @@ def doctor(options: DoctorOptions) -> int:
 def _print_page(packages: Sequence[Package]) -> None:
     """Print a verdict in one line, then the core, keys, the device, plugins and the extras."""
     from rich.console import Console
-    from rich.status import Status
 
     from arena.plugins.loader import catalog
 
-    console = Console()
-    with Status("looking for a GPU", console=console):
+    console = Console(highlight=False)
+    with console.status("looking for a GPU"):
         device, keys = find_device(), find_keys()
-    hosted = [key.spec.partition(":")[0] for key in keys if key.is_set]
-    console.print(f"{verdict(packages, hosted)}\n", style="bold", highlight=False)
-    console.print(
-        f"arena {__version__}, Python {platform.python_version()}, {platform.platform()}",
-        highlight=False,
-    )
+    hosted = [spec.partition(":")[0] for spec, is_set in keys.items() if is_set]
+    console.print(f"{verdict(packages, hosted)}\n", style="bold")
+    console.print(f"arena {__version__}, Python {platform.python_version()}, {platform.platform()}")
     core = [
         (GOOD if p.version else BAD, p.name, p.version or p.install)
         for p in packages
         if not p.extra
     ]
     _section(console, "Core", core)
-    states = {True: (GOOD, "set"), False: (ABSENT, "not set")}
-    rows = [(states[k.is_set][0], k.variable, f"{states[k.is_set][1]}, for {k.spec}") for k in keys]
+    rows = [
+        (GOOD if is_set else ABSENT, KEYS[spec][0], f"{'' if is_set else 'not '}set, for {spec}")
+        for spec, is_set in keys.items()
+    ]
     _section(console, "Keys of providers, in the environment or in .env", rows)
     torch = "torch is not installed: the extra 'embedded' has it"
     _section(console, "Device", [(GOOD if device else ABSENT, "models here", device or torch)])
     kinds = catalog().entries_by_kind().values()
     plugins = {entry.plugin for entries in kinds for entry in entries.values()}
-    console.print(f"Plugins: {', '.join(sorted(plugins))}", highlight=False)
+    console.print(f"Plugins: {', '.join(sorted(plugins))}")
     title = "Extras, all optional; in the project's folder, pip install -e '.[NAME]' adds one"
     _section(console, title, list(_extras(packages)))
 
@@ -166,10 +153,8 @@ def _extras(packages: Sequence[Package]) -> Iterator[tuple[str, str, str]]:
         parts = [p for p in packages if p.extra == extra]
         missing = [p.name for p in parts if not p.version]
         text = f"{len(parts) - len(missing)} of {len(parts)} installed"
-        if missing:
-            text += f"; missing {', '.join(missing)}"
-        note = f"; {NOTES[extra]}" if extra in NOTES else ""
-        yield ABSENT if missing else GOOD, extra, text + note
+        texts = [text, f"missing {', '.join(missing)}" if missing else "", NOTES.get(extra, "")]
+        yield ABSENT if missing else GOOD, extra, "; ".join(filter(None, texts))
 
 
 def verdict(packages: Sequence[Package], hosted: Sequence[str]) -> str:
@@ -193,18 +178,15 @@ def examine() -> list[Package]:
     try:
         declared = requires(DISTRIBUTION) or []
     except PackageNotFoundError:
-        return [_package(DISTRIBUTION, "", "pip install -e .")]
-    packages = []
-    for line in declared:  # Such as `aiohttp<4,>=3.12; extra == 'models'`.
-        name = re.split(r"[^\w.-]", line.strip(), maxsplit=1)[0]
-        found = re.search(r"""extra == ['"](.+?)['"]""", line)
-        extra = found[1] if found else ""
-        target = f"'.[{extra}]'" if extra else "."
-        packages.append(_package(name, extra, f"pip install -e {target} (in the project's folder)"))
-    return packages
+        return [_package(DISTRIBUTION, "")]
+    # Lines such as `aiohttp<4,>=3.12; extra == 'models'`.
+    parts = (re.match(r"""([\w.-]+)(?:.*extra == ['"](.+?)['"])?""", line) for line in declared)
+    return [_package(part[1], part[2] or "") for part in parts if part]
 
 
-def _package(name: str, extra: str, install: str) -> Package:
+def _package(name: str, extra: str) -> Package:
+    target = f"'.[{extra}]'" if extra else "."
+    install = f"pip install -e {target} (in the project's folder)"
     try:
         return Package(name, extra, version(name), install)
     except PackageNotFoundError:

@@ -196,15 +196,12 @@ class ModelsOptions(OutputOptions):
 
     log_dir: Path | None = setting(None, variable="ARENA_TRAIN_LOG_DIR")
     """Folder of all experiments. Default: the one of arena train."""
-    markdown: bool = setting(False, flag="--markdown")
-    """Print the tables as Markdown."""
 
 
 def list_models(options: ModelsOptions) -> int:
     """List models: bundled ones, the newest checkpoint of each run, and those of arena.toml.
 
-    A player with a model is --seat 0=embedded:MODEL. The memory is an estimate; activations of
-    training, which grow with --tokens-per-batch, come on top.
+    A player with a model is --seat 0=embedded:MODEL.
     """
     from arena.llm.settings import KeylessSettings
     from trainers.config.config import TrainConfig
@@ -216,14 +213,10 @@ def list_models(options: ModelsOptions) -> int:
         redacted(spec): facts.model_dump(exclude_none=True)
         for spec, facts in KeylessSettings.load().models.items()
     }
-    table = _model_table(models)
     if options.as_json:
         print(json.dumps({"models": models, "configured": stated}, allow_nan=False))
         return 0
-    if options.markdown:
-        print(table.markdown())
-    else:
-        print_grids([table])
+    print_grids([_model_table(models)])
     for spec, facts in stated.items():
         echo(f"{spec}: {json.dumps(facts)}")
     return 0
@@ -246,48 +239,28 @@ def _checkpoints(home: Path) -> Iterator[tuple[str, str, Path]]:
 def _describe_model(name: str, source: str, folder: Path) -> dict[str, JsonValue]:
     """Return the fields of a model; those of one that cannot be used are null, and its fault."""
     from backends.embedded.architecture import FAMILIES, read_architecture, weight_files
-    from trainers.config.config import TrainConfig
-    from trainers.hosts.selection import FLOAT, LIBRARIES, footprint
 
     known: dict[str, JsonValue] = {"name": name, "spec": f"embedded:{name}", "source": source}
-    known["folder"] = str(folder)
+    known |= {"folder": str(folder), "fault": None}
+    fields = ("family", "parameters", "context", "file_bytes")
     try:
         shape = read_architecture(folder)
         size = sum(path.stat().st_size for path in weight_files(folder))
     except UsageError as error:
-        return {**dict.fromkeys(MODEL_FIELDS), **known, "fault": str(error)}
-    training, lora = (
-        footprint(folder, TrainConfig(lora_rank=rank)).memory_bytes for rank in (0, 8)
-    )
-    # The file stays mapped, to merge adapters with its tensors.
-    sampling = LIBRARIES + FLOAT * shape.parameters + size + shape.cache_bytes()
-    family = FAMILIES[shape.family].title
-    values = (family, shape.parameters, shape.context, size, sampling, training, lora)
-    return {**known, **dict(zip(MODEL_FIELDS, values, strict=True)), "fault": None}
-
-
-MODEL_FIELDS = (
-    *("family", "parameters", "context", "file_bytes", "sampling_bytes", "training_bytes"),
-    "lora_training_bytes",
-)
-"""Facts about a model that can be used."""
+        return {**known, **dict.fromkeys(fields), "fault": str(error)}
+    values = (FAMILIES[shape.family].title, shape.parameters, shape.context, size)
+    return {**known, **dict(zip(fields, values, strict=True))}
 
 
 def _model_table(models: Sequence[Mapping[str, Any]]) -> Grid:
     from arena.evaluation.document import Grid
 
-    rows = []
-    for model in models:
-        name, fault, context = model["name"], model["fault"], model["context"]
-        sizes = (model[field] for field in ("file_bytes", "sampling_bytes", "training_bytes"))
-        rows.append(
-            (
-                f"{name}: {fault}" if fault else name,
-                model["family"] or UNKNOWN,
-                short_count(model["parameters"]),
-                UNKNOWN if context is None else f"{context:,}",
-                *(UNKNOWN if size is None else size_text(size) for size in sizes),
-            )
-        )
-    headings = ("model", "family", "parameters", "context", "file", "to sample", "to train")
-    return Grid("Models on this machine, and the most memory that they need", headings, rows)
+    rows = [
+        (m["name"], m["family"], short_count(m["parameters"]), f"{m['context']:,}",
+         size_text(m["file_bytes"]))
+        if m["fault"] is None
+        else (f"{m['name']}: {m['fault']}", *[UNKNOWN] * 4)
+        for m in models
+    ]  # fmt: skip
+    headings = ("model", "family", "parameters", "context", "file")
+    return Grid("Models on this machine", headings, rows)

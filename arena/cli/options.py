@@ -356,27 +356,22 @@ def games_that_fit(games: int, specs: Sequence[str] = ()) -> int:
 def fitting(number: int, what: str, descriptors: int) -> int:
     """Return how many games or workers fit the limit of open files, at least one.
 
-    Raises the soft limit so that all fit. If the hard limit is too low for that, prints a line.
+    Raises the soft limit to the hard one, and prints a line if that is too low for all.
     """
     try:
         import resource
     except ImportError:  # Windows has no such limit.
         return number
-    needed = RESERVE + descriptors * number
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    unlimited = resource.RLIM_INFINITY
-    if soft == unlimited or soft >= needed:
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    if hard == resource.RLIM_INFINITY:
         return number
-    if hard != unlimited and hard < needed:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-        # Small runs need less than the reserve.
-        most = max(1, (hard - min(RESERVE, hard // 2)) // descriptors)
-        if most < number:
-            echo(
-                f"this process may open {hard} files (ulimit -Hn): {most} {what} at once instead "
-                f"of {number}; raise the limit for more",
-                file=sys.stderr,
-            )
-        return min(most, number)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
-    return number
+    # Small runs need less than the reserve.
+    most = max(1, (hard - min(RESERVE, hard // 2)) // descriptors)
+    if most < number:
+        echo(
+            f"this process may open {hard} files (ulimit -Hn): {most} {what} at once instead "
+            f"of {number}; raise the limit for more",
+            file=sys.stderr,
+        )
+    return min(most, number)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
     from arena.evaluation.document import Document, Grid
-    from arena.llm.ledger import Ledger
+    from arena.llm.ledger import Ledger, Tally
     from arena.llm.service import LLMService
 
 T = TypeVar("T")
@@ -168,7 +168,54 @@ def settle_accounts(
         except OSError as error:
             raise ArenaError(f"cannot write {path}: {error.strerror}") from error
     if not quiet:
-        Console(stderr=True).print(llm.ledger.table())
+        print_grids([ledger_grid(llm.ledger)], Console(stderr=True))
+
+
+def ledger_grid(ledger: Ledger) -> Grid:
+    """Return the ledger as a table: a row for each SPEC, and the sum of several."""
+    from arena.evaluation.document import Grid
+
+    total = ledger.total()
+    tallies = (
+        dict(ledger.tallies) if len(ledger.tallies) < 2 else {**ledger.tallies, "total": total}
+    )
+    rows = [{"model": spec, **_accounts(tally)} for spec, tally in tallies.items()]
+    # A column of zeros would only take room from the names.
+    headings = [
+        name
+        for name in (rows[0] if rows else ())
+        if name not in RARE_ACCOUNTS or any(row[name] != "0" for row in rows)
+    ]
+    causes = {"failed": total.failures, "retries": total.retries}
+    details = (
+        f"{name}: {', '.join(f'{count} {cause}' for cause, count in counts.most_common())}"
+        for name, counts in causes.items()
+        if counts
+    )
+    title = "; ".join(["Calls of models", *details])
+    return Grid(title, headings, [[row[name] for name in headings] for row in rows])
+
+
+RARE_ACCOUNTS = ("cached", "failed", "retries", "cached in", "thinking")
+
+
+def _accounts(tally: Tally) -> dict[str, str]:
+    """Return the cells of a tally by their headings."""
+    counts = {
+        "calls": tally.calls,
+        "cached": tally.cached,
+        "failed": tally.failures.total(),
+        "retries": tally.retries.total(),
+        "tokens in": tally.prompt_tokens,
+        "cached in": tally.cached_tokens,
+        "out": tally.completion_tokens,
+        "thinking": tally.reasoning_tokens,
+    }
+    # A sum of which only a part is known is shown as a number; "unknown" means that no cost is.
+    cost = "unknown" if tally.unknown_cost and not tally.cost else f"${tally.cost:.4f}"
+    times = {f"p{percent}": tally.latency(percent) for percent in (50, 95)}
+    seconds = {name: "" if value is None else f"{value:.2f} s" for name, value in times.items()}
+    return {**{name: f"{count:,}" for name, count in counts.items()}, "cost": cost, **seconds}
 
 
 def write_ledger(ledger: Ledger, path: Path) -> None:

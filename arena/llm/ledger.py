@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from pydantic import JsonValue
 
 from arena.core.errors import ArenaError, BackendError, BudgetSpent, StopPlaying
 from arena.core.text import pluralize
 from arena.llm.backend import Call, Completion, Layer
-
-if TYPE_CHECKING:
-    from rich.table import Table
 
 
 @dataclass(slots=True)
@@ -108,6 +104,10 @@ class Tally:
             setattr(part, name, now[len(then) :] if isinstance(now, list) else now - then)
         return part
 
+    def latency(self, percent: float) -> float | None:
+        """Return a percentile of the seconds of successful attempts; None without any."""
+        return percentile(self.seconds, percent)
+
     def to_json(self) -> dict[str, JsonValue]:
         """Times are seconds; a percentile of nothing is null."""
         counts = {name: getattr(self, name) for name in self.__slots__ if "seconds" not in name}
@@ -117,8 +117,8 @@ class Tally:
                 for n, c in counts.items()
             },
             "failed": self.failed,
-            "latency_p50": percentile(self.seconds, 50),
-            "latency_p95": percentile(self.seconds, 95),
+            "latency_p50": self.latency(50),
+            "latency_p95": self.latency(95),
             "first_token_p50": percentile(self.seconds_to_first_token, 50),
         }
 
@@ -162,61 +162,6 @@ class Ledger:
             "total": self.total().to_json(),
             "backends": {spec: tally.to_json() for spec, tally in self.tallies.items()},
         }
-
-    def table(self) -> Table:
-        """Return a table for the terminal: a row for each SPEC, and the sum of several."""
-        from rich.table import Table
-        from rich.text import Text
-
-        rows = [[spec, *_cells(tally)] for spec, tally in self.tallies.items()]
-        if len(rows) > 1:
-            rows.append(["total", *_cells(self.total())])
-        table = Table(box=None, header_style="bold", pad_edge=False, collapse_padding=True)
-        table.add_column("model", overflow="fold")
-        kept = [0]
-        for place, heading in enumerate(_HEADINGS, start=1):
-            # A column of zeros would only take room from the names.
-            if heading not in _RARE or any(row[place] != "0" for row in rows):
-                table.add_column(heading, justify="right", no_wrap=True)
-                kept.append(place)
-        for row in rows:
-            bold = "bold" if row is rows[-1] and len(rows) > 1 else ""
-            table.add_row(*(Text(row[place]) for place in kept), style=bold)
-        total = self.total()
-        causes = {"failed": _by_cause(total.failures), "retries": _by_cause(total.retries)}
-        caption = "; ".join(f"{heading}: {cause}" for heading, cause in causes.items() if cause)
-        if caption:
-            table.caption, table.caption_justify = Text(caption), "left"
-        return table
-
-
-_HEADINGS = (
-    *("calls", "cached", "failed", "retries"),
-    *("tokens in", "cached in", "out", "thinking"),
-    *("cost", "p50", "p95"),
-)
-_RARE = ("cached", "failed", "retries", "cached in", "thinking")
-
-
-def _cells(tally: Tally) -> Iterable[str]:
-    """In the order of `_HEADINGS`."""
-    yield f"{tally.calls:,}"
-    yield f"{tally.cached:,}"
-    yield f"{tally.failures.total():,}"
-    yield f"{tally.retries.total():,}"
-    yield f"{tally.prompt_tokens:,}"
-    yield f"{tally.cached_tokens:,}"
-    yield f"{tally.completion_tokens:,}"
-    yield f"{tally.reasoning_tokens:,}"
-    # A sum of which only a part is known is shown as a number; "unknown" means that no cost is.
-    yield "unknown" if tally.unknown_cost and not tally.cost else f"${tally.cost:.4f}"
-    for percent in (50, 95):
-        seconds = percentile(tally.seconds, percent)
-        yield "" if seconds is None else f"{seconds:.2f} s"
-
-
-def _by_cause(counts: Counter[str]) -> str:
-    return ", ".join(f"{count} {cause}" for cause, count in counts.most_common())
 
 
 def percentile(values: Sequence[float], percent: float) -> float | None:

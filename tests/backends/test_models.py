@@ -12,7 +12,7 @@ from arena.cli import run
 from backends.embedded.architecture import read_architecture
 
 
-def test_models_are_listed_with_the_memory_that_they_need(
+def test_models_are_listed_with_their_size(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The newest checkpoints of a run of ART and of an embedded one, and one of no use."""
@@ -32,7 +32,7 @@ def test_models_are_listed_with_the_memory_that_they_need(
     assert list(models) == ["clue-notebook", "clue-tiny", *map(str, (odd, own, steps / "0002"))]
     assert [each["source"] for each in models.values()] == [
         *("bundled", "bundled", "run odd", "run own", "run try")]  # fmt: skip
-    assert "gpt2" in models[str(odd)]["fault"] and models[str(odd)]["training_bytes"] is None
+    assert "gpt2" in models[str(odd)]["fault"] and models[str(odd)]["parameters"] is None
     tiny = models[str(own)]
     assert (tiny["family"], tiny["context"], tiny["spec"]) == (
         "Qwen2 and Qwen2.5",
@@ -40,7 +40,7 @@ def test_models_are_listed_with_the_memory_that_they_need(
         f"embedded:{own}",
     )
     assert tiny["parameters"] == read_architecture(own).parameters
-    assert 4 * tiny["parameters"] < tiny["sampling_bytes"] < tiny["training_bytes"]
+    assert 4 * tiny["parameters"] < tiny["file_bytes"] < 5 * tiny["parameters"] + 100_000
     assert run(["list", "models"]) == 0
     table = capsys.readouterr().out
     assert "Qwen3" in table and 'openai:gpt-99: {"price_in": 2.0' in table

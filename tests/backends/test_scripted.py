@@ -10,14 +10,12 @@ from scripted_table import ASK, quick
 
 from arena.core.errors import BackendError, UsageError
 from arena.llm.backend import Choice, Completion, Message, Request, Sampling, Usage
-from backends.scripted import ScriptedBackend, read_replies, scripted
+from backends.scripted import ScriptedBackend, scripted
 
 
 def test_replies_from_a_file(tmp_path: Path) -> None:
     lines = ['"plain"', "", '{"text": "x", "reasoning": "hm", "finish_reason": "length"}']
     (tmp_path / "lines").write_text("\n".join(lines))
-    (tmp_path / "list").write_text(f"[{lines[0]},\n {lines[2]}]")
-    assert read_replies(tmp_path / "lines") == read_replies(tmp_path / "list")
     backend = scripted(str(tmp_path / "lines"), quick())
 
     async def run() -> list[Completion]:
@@ -36,11 +34,10 @@ def test_replies_from_a_file(tmp_path: Path) -> None:
     ("text", "fault"),
     [
         ("", "has no replies"),
-        ("[]", "has no replies"),
-        ('"a"\n{', ":2: not JSON"),
+        ('"a"\n{', ":2: Invalid JSON"),
         ('"a"\n7', ":2: "),
         ('{"txt": "a"}', ":1: txt: "),
-        ('[{"error": "flat tyre"}]', "reply 1: error: "),
+        ('{"error": "flat tyre"}', ":1: error: "),
     ],
 )
 def test_bad_files_of_replies_are_refused(tmp_path: Path, text: str, fault: str) -> None:

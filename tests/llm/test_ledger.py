@@ -7,7 +7,6 @@ import copy
 import io
 import itertools
 import json
-import os
 import random
 from collections import Counter
 from pathlib import Path
@@ -19,7 +18,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from scripted_table import ASK, check_sums, count_errors, table
 
-from arena.cli.terminal import write_ledger
+from arena.cli.terminal import ledger_grid, print_grids, write_ledger
 from arena.core.errors import BackendError, FailureCause, StopPlaying
 from arena.llm.backend import Request
 from arena.llm.ledger import FallbackGuard, Ledger, Tally, percentile
@@ -89,7 +88,6 @@ def test_a_fault_of_a_backends_program_comes_out_and_is_counted() -> None:
 
 
 def test_the_ledger_is_written_and_shown(tmp_path: Path) -> None:
-    from rich.console import Console
 
     play = table(["a", ScriptedReply(error="rate_limit"), ScriptedReply("b", cost=0.5)])
     play.llm.add("scripted:2", ScriptedBackend(["c"]))
@@ -109,16 +107,11 @@ def test_the_ledger_is_written_and_shown(tmp_path: Path) -> None:
     assert written["backends"]["scripted"]["unknown_cost"] == 1
     assert written["backends"]["scripted:2"]["latency_p50"] > 0
     assert written["backends"]["scripted:2"]["first_token_p50"] is None
-    console = Console(width=200, record=True, file=open(os.devnull, "w"))  # noqa: PTH123, SIM115
-    console.print(play.llm.ledger.table())
-    console.file.close()
-    shown_lines = console.export_text().splitlines()
-    first = [line.split()[0] for line in shown_lines]
-    assert first == ["model", "scripted", "scripted:2", "total", "retries:"]
-    assert shown_lines[0].split()[:3] == ["model", "calls", "retries"]  # Nothing cached or failed.
-    assert shown_lines[1].split()[:3] == ["scripted", "2", "1"]
-    assert shown_lines[4].strip() == "retries: 1 rate_limit"
-    assert "$0.5000" in shown_lines[3]
+    grid = ledger_grid(play.llm.ledger)
+    assert [row[0] for row in grid.rows] == ["scripted", "scripted:2", "total"]
+    assert list(grid.headings[:3]) == ["model", "calls", "retries"]  # Nothing cached or failed.
+    assert grid.rows[0][1:3] == ["2", "1"] and "$0.5000" in grid.rows[2]
+    assert grid.title == "Calls of models; retries: 1 rate_limit"
 
 
 def test_numbers_of_the_ledger_stay_whole_in_a_narrow_terminal() -> None:
@@ -131,8 +124,8 @@ def test_numbers_of_the_ledger_stay_whole_in_a_narrow_terminal() -> None:
     tally.failures = Counter(rate_limit=4, bad_response=2)
     tally.retries = Counter(timeout=3, rate_limit=12)
     console = Console(width=80, record=True, file=io.StringIO())
-    console.print(ledger.table())
-    shown = console.export_text()
+    print_grids([ledger_grid(ledger)], console)
+    shown = " ".join(console.export_text().split())
     for said in ("12,345", "1,234,567", "33,445", "$12.5000", "0.10 s", "0.20 s"):
         assert said in shown
     assert "failed: 4 rate_limit, 2 bad_response; retries: 12 rate_limit, 3 timeout" in shown

@@ -16,10 +16,8 @@ from typing import ClassVar
 from arena import Action, Observation, Seat
 from arena.agents.agent import EvenBot
 from games.negotiation.deals import TOTAL_VALUE, worth
-from games.negotiation.events import ACCEPT, WALK_AWAY, ProposeDivision
-from games.negotiation.game import Negotiation
-from games.negotiation.notes import NegotiationNotes
-from games.negotiation.text import mean_values
+from games.negotiation.knowledge import NegotiationKnowledge
+from games.negotiation.rules import ACCEPT, WALK_AWAY, Negotiation, ProposeDivision
 
 
 class TimeDependentBot(EvenBot):
@@ -47,7 +45,7 @@ class TimeDependentBot(EvenBot):
 
     def _best(self, observation: Observation) -> Sequence[Action]:
         notes = observation.notes
-        assert isinstance(notes, NegotiationNotes)
+        assert isinstance(notes, NegotiationKnowledge)
         legal, target = observation.legal_actions, self.target(notes.turn)
         offers = legal.of(ProposeDivision)
         if notes.offered is not None and notes.offered >= target:
@@ -63,25 +61,21 @@ class TimeDependentBot(EvenBot):
         best = max(scores)
         return [o for o, score in zip(enough, scores, strict=True) if math.isclose(score, best)]
 
-    def _scores(self, offers: Sequence[ProposeDivision], notes: NegotiationNotes) -> list[float]:
+    def _scores(
+        self, offers: Sequence[ProposeDivision], notes: NegotiationKnowledge
+    ) -> list[float]:
         """Return, for each offer, the product of the expected points of the other players.
 
         As in Nash's solution, but with means over all values that are possible for the others.
         """
         players = self.game.num_players
         others = [(notes.player + step) % players for step in range(1, players)]
-        # The next players in turn first, as in an offer.
-        means = [mean_values(notes.knowledge.marginal(player)) for player in others]
-        scores = []
-        for offer in offers:
-            named = [offer.kept] if offer.given is None else [offer.kept, offer.given]
-            # Items that are not named go to the last player.
-            rest = [n - sum(taken) for n, *taken in zip(notes.counts, *named, strict=True)]
-            points = (
-                worth(share, mean) for share, mean in zip([*named[1:], rest], means, strict=True)
-            )
-            scores.append(math.prod(points))
-        return scores
+        means = [notes.mean_values(player) for player in others]
+        shares = (offer.shares(notes.player, players, notes.counts) for offer in offers)
+        return [
+            math.prod(worth(each[p], mean) for p, mean in zip(others, means, strict=True))
+            for each in shares
+        ]
 
 
 class Conceder(TimeDependentBot):

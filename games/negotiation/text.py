@@ -28,18 +28,19 @@ from arena.core.action import Statement
 from arena.core.action_set import MOST_STATEMENTS
 from arena.core.text import pluralize
 from games.negotiation.deals import ITEMS, SINGULAR, TOTAL_VALUE, Triple, worth
-from games.negotiation.events import (
+from games.negotiation.knowledge import NegotiationKnowledge
+from games.negotiation.notes import NegotiationNotes
+from games.negotiation.rules import (
     ClaimValue,
     DivisionProposed,
     ItemsDealt,
+    Negotiation,
     OfferAccepted,
     OfferRejected,
     ProposeDivision,
     ValuesDealt,
     WalkedAway,
 )
-from games.negotiation.game import Negotiation
-from games.negotiation.notes import NegotiationNotes
 
 
 def items_text(items: Triple) -> str:
@@ -69,16 +70,16 @@ def _notation(game: Negotiation) -> str:
     )
 
 
-def _offer_lines(game: Negotiation, notes: NegotiationNotes) -> Iterator[str]:
+def _offer_lines(notes: NegotiationNotes) -> Iterator[str]:
     """Yield items, own values, the offer and the turn."""
     yield (
-        f"Turn {notes.turn} of {game.options.turns}. On the table: {items_text(notes.counts)}. "
-        f"Worth to you: {values_text(notes.own)}."
+        f"Turn {notes.turn} of {notes.game.options.turns}. On the table: "
+        f"{items_text(notes.counts)}. Worth to you: {values_text(notes.own)}."
     )
     if not notes.offer or notes.proposer is None:
         yield "There is no offer yet."
         return
-    names = game.seat_names
+    names = notes.game.seat_names
     # With three players one of them may have accepted already.
     accepted = ", ".join(names[player] for player in notes.accepted)
     yield (
@@ -88,39 +89,26 @@ def _offer_lines(game: Negotiation, notes: NegotiationNotes) -> Iterator[str]:
     )
 
 
-def mean_values(vectors: Mapping[Triple, int]) -> list[float]:
-    """Return the mean value of each type, over values with their numbers of occurrences."""
-    total = sum(vectors.values())
-    return [
-        sum(values[item] * number for values, number in vectors.items()) / total
-        for item in range(len(ITEMS))
-    ]
-
-
-def _deductions(game: Negotiation, notes: NegotiationNotes) -> Iterator[str]:
+def _deductions(notes: NegotiationKnowledge) -> Iterator[str]:
     """Yield what the rule of the deal says about the values of the others."""
     yield (
-        f"What follows from the rules ({pluralize(notes.knowledge.world_count(), 'possibility')}, "
-        "equally likely; offers and messages prove nothing):"
+        f"What follows from the rules ({pluralize(notes.world_count(), 'possibility')}, equally "
+        "likely; offers and messages prove nothing):"
     )
-    for player, name in enumerate(game.seat_names):
+    for player, name in enumerate(notes.game.seat_names):
         if player == notes.player:
             continue
         # Values of one player, weighted by the worlds in which they occur.
-        vectors = notes.knowledge.marginal(player)
+        vectors, means = notes.marginal(player), notes.mean_values(player)
         ranges = [
             f"{item} {min(column)} to {max(column)}"
             for item, column in zip(SINGULAR, zip(*vectors, strict=True), strict=True)
         ]
-        yield (
-            f"- worth to {name}: {', '.join(ranges)}; on average "
-            f"{values_text(mean_values(vectors))}"
-        )
+        yield f"- worth to {name}: {', '.join(ranges)}; on average {values_text(means)}"
         if notes.offer:
             share = notes.offer[player]
             # The worth is linear in the values, so its mean is the worth at the mean values.
-            points = [worth(share, values) for values in vectors]
-            mean = worth(share, mean_values(vectors))
+            points, mean = [worth(share, values) for values in vectors], worth(share, means)
             yield (
                 f"- the offer is worth {min(points)} to {max(points)} to {name}, {mean:.1f} on "
                 "average"
@@ -131,7 +119,7 @@ class NegotiationText(GameText):
     """Texts of the negotiation."""
 
     game: Negotiation
-    notes_type = NegotiationNotes
+    notes_type = NegotiationKnowledge
 
     def synonyms(self) -> Mapping[str, str]:
         return {
@@ -195,11 +183,6 @@ class NegotiationText(GameText):
                 "In its turn a player may also walk away: the game ends without an agreement, and "
                 f"each player scores {pluralize(options.walk_away, 'point')}."
             )
-        if options.discount < 1:
-            lines.append(
-                "With each turn after the second, all points are multiplied by "
-                f"{options.discount:g}."
-            )
         if options.talk:
             lines.append(
                 "Once in each of your turns, before your action, you may send a message that all "
@@ -246,12 +229,12 @@ class NegotiationText(GameText):
 
     def situation(self, observation: Observation, level: TextLevel) -> Iterator[str]:
         """Yield the table, deductions and the actions."""
-        game = self.game
-        notes: NegotiationNotes = observation.notes  # type: ignore[assignment]
+        notes = observation.notes
+        assert isinstance(notes, NegotiationKnowledge)
         if level != "events" and notes.own:
-            yield from _offer_lines(game, notes)
+            yield from _offer_lines(notes)
         if level == "deductions" and notes.own:
-            yield from _deductions(game, notes)
+            yield from _deductions(notes)
         legal = observation.legal_actions
         if not legal:
             return
@@ -259,7 +242,7 @@ class NegotiationText(GameText):
         forms = []
         if legal.of(ProposeDivision):
             keep = "keep BOOKS HATS BALLS"
-            forms.append(keep if game.num_players == 2 else f"{keep} give BOOKS HATS BALLS")
+            forms.append(keep if self.game.num_players == 2 else f"{keep} give BOOKS HATS BALLS")
         forms += [str(a) for a in legal if not isinstance(a, ProposeDivision | Statement)]
         statement = "STATEMENT | " if legal.of(ClaimValue) else ""
         talk = f" Before it, if you like: {statement}{Say.notation()}." if legal.speech else ""
@@ -290,97 +273,77 @@ class NegotiationView:
 
     def __init__(self, game: Negotiation, seat: int | None) -> None:
         self.game = game
-        self._seat = seat
-        self._counts: Triple = ()
-        self._values: dict[int, Triple] = {}
-        self._offer: tuple[Triple, ...] = ()
-        self._statements: dict[int, str] = {}
-        self._latest = ""
+        self._notes = NegotiationNotes(game, -1 if seat is None else seat)
 
     def update(self, event: Event) -> None:
         """Add one event that the viewer witnessed."""
-        names = self.game.seat_names
-        match event:
-            case ItemsDealt(counts):
-                self._counts = counts
-            case ValuesDealt(player, values):
-                self._values[player] = values
-            case DivisionProposed(player, shares):
-                self._offer = shares
-                self._latest = f"{names[player]} offers."
-            case OfferAccepted() | OfferRejected() | WalkedAway():
-                self._latest = self.game.text.narrate(event)
-            case Spoken(player, text):
-                self._statements[player] = text
+        self._notes.update(event)
 
     def tabletop(self) -> Tabletop:
         """Return the table now."""
-        if not self._counts:
+        notes, move = self._notes, self._notes.latest_move
+        if not notes.counts:
             return Tabletop(())
+        caption = ""
+        if isinstance(move, DivisionProposed):
+            caption = f"{self.game.seat_names[move.player]} offers."
+        elif move:
+            caption = self.game.text.narrate(move)
         items = Panel("Items", tuple(self._rows()), ITEMS)
         names = enumerate(self.game.seat_names)
-        talk = tuple(
-            Player(name, seat, bubble=self._statements.get(seat, "")) for seat, name in names
-        )
-        players = (Players(talk),) if self._statements else ()
-        return Tabletop((items, *players, *self._points(), *self._offers()), self._latest)
+        talk = tuple(Player(name, seat, bubble=notes.spoken.get(seat, "")) for seat, name in names)
+        players = (Players(talk),) if notes.spoken else ()
+        return Tabletop((items, *players, *self._points(), *self._offers()), caption)
 
     def _rows(self) -> Iterator[TileRow]:
-        yield _row("On the table", self._counts, "plain")
-        for seat, name in enumerate(self.game.seat_names):
-            if seat in self._values or self._seat is None:
-                yield _row(f"Worth to {name}, each", self._values.get(seat), "muted")
-        for seat, share in enumerate(self._offer):
+        notes = self._notes
+        yield _row("On the table", notes.counts, "plain")
+        for seat, values in sorted(notes.values.items()):
+            yield _row(f"Worth to {self.game.seat_names[seat]}, each", values, "muted")
+        for seat, share in enumerate(notes.offer):
             name = f"Offer: {self.game.seat_names[seat]} gets"
             yield _row(name, share, SEAT_TONES[seat])
 
     def _points(self) -> Iterator[Tracks]:
         """Yield what the offer is worth to those whose values the viewer knows."""
         # A seat sees only its own points, as it knows only its own values.
+        values = self._notes.values
         tracks = tuple(
             Track(
                 f"this offer is worth to {self.game.seat_names[seat]}",
-                worth(share, self._values[seat]),
+                worth(share, values[seat]),
                 TOTAL_VALUE,
                 unit="points",
             )
-            for seat, share in enumerate(self._offer)
-            if seat in self._values
+            for seat, share in enumerate(self._notes.offer)
+            if seat in values
         )
         if tracks:
             yield Tracks(tracks)
 
     def _offers(self) -> Iterator[Offer]:
         """Yield the steppers for the viewer's own offer, with all it asks for at first."""
-        own = None if self._seat is None else self._values.get(self._seat)
-        if own is None or self._seat is None:
+        notes, names, players = self._notes, self.game.seat_names, self.game.num_players
+        if not notes.own:
             return
-        names, players = self.game.seat_names, self.game.num_players
-        share = self._offer[self._seat] if self._offer else self._counts
+        share = notes.offer[notes.player] if notes.offer else notes.counts
         steppers = [
             Stepper(f"{item} for you" if players > 2 else item, count, number, value)
-            for item, count, number, value in zip(ITEMS, self._counts, share, own, strict=True)
+            for item, count, number, value in zip(
+                ITEMS, notes.counts, share, notes.own, strict=True
+            )
         ]
-        action = "keep {} {} {}"
+        action, note = "keep {} {} {}", "What you keep; the others get the rest."
         if players == 3:
             action += " give {} {} {}"
-            following = names[(self._seat + 1) % players]
+            note = "What you keep, and what the next player gets."
+            following = names[(notes.player + 1) % players]
             steppers += [
                 Stepper(f"{item} for {following}", count)
-                for item, count in zip(ITEMS, self._counts, strict=True)
+                for item, count in zip(ITEMS, notes.counts, strict=True)
             ]
-        yield Offer(
-            action,
-            tuple(steppers),
-            "What you keep; the others get the rest."
-            if players == 2
-            else "What you keep, and what the next player gets.",
-            own=len(ITEMS),
-        )
+        yield Offer(action, tuple(steppers), note, own=len(ITEMS))
 
 
-def _row(name: str, numbers: Triple | None, tone: Tone) -> TileRow:
-    """Return one row; unknown numbers are question marks."""
-    if numbers is None:
-        return TileRow(tuple(Tile("?", "hidden") for _ in ITEMS), name)
+def _row(name: str, numbers: Triple, tone: Tone) -> TileRow:
     return TileRow(tuple(Tile(str(number), tone) for number in numbers), name)

@@ -22,7 +22,7 @@ import pytest
         "games.goofspiel.game",
         "games.hanabi.rules",
         "games.kuhn_poker.game",
-        "games.negotiation.game",
+        "games.negotiation.rules",
         "games.leduc_poker.rules",
         "games.leduc_poker.knowledge",
         "games.liars_dice.rules",

@@ -26,7 +26,6 @@ from arena.core.analysis import WeightedSum
 from arena.core.errors import IllegalAction, InvalidAction, UsageError
 from arena.episodes.measurement import measure_seats
 from arena.testing import check_game
-from games.negotiation.assessor import bargaining_reference
 from games.negotiation.deals import (
     all_counts,
     divisions,
@@ -36,18 +35,19 @@ from games.negotiation.deals import (
     value_vectors,
     worth,
 )
-from games.negotiation.events import (
+from games.negotiation.knowledge import NegotiationKnowledge, bargaining_reference
+from games.negotiation.rules import (
     ACCEPT,
     REJECT,
     WALK_AWAY,
     DealItems,
     DivisionProposed,
     ItemsDealt,
+    Negotiation,
+    NegotiationState,
     ProposeDivision,
     ValuesDealt,
 )
-from games.negotiation.game import Negotiation, NegotiationState
-from games.negotiation.notes import ValueKnowledge
 
 TWO = DealItems((1, 4, 1), ((9, 0, 1), (2, 2, 0)))
 THREE = DealItems((2, 2, 1), ((4, 1, 0), (0, 3, 4), (1, 1, 6)))
@@ -122,12 +122,6 @@ def test_with_three_players_an_offer_needs_two_more_turns() -> None:
     assert state.is_terminal and state.returns() == (0, 0, 0)
 
 
-def test_discount_begins_with_the_third_turn() -> None:
-    assert after(TWO, keep(1, 0, 1), ACCEPT, discount=0.5).returns() == (10, 8)
-    late = after(TWO, keep(1, 4, 1), keep(0, 4, 0), keep(1, 0, 1), ACCEPT, discount=0.5)
-    assert late.returns() == (2.5, 2)
-
-
 def test_one_message_in_each_turn() -> None:
     state = after(TWO)
     turn, message = state.turn, Say("I need the book")
@@ -160,9 +154,7 @@ def test_chance_deals_only_by_the_rule() -> None:
         state.apply(CHANCE, DealItems((1, 4, 1), ((9, 0, 1), (9, 0, 1))))
 
 
-@pytest.mark.parametrize(
-    "options", [{"players": 4}, {"turns": 2}, {"discount": 0}, {"discount": 1.5}, {"talk": "x"}]
-)
+@pytest.mark.parametrize("options", [{"players": 4}, {"turns": 2}, {"talk": "x"}])
 def test_options_are_checked(options: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match=next(iter(options))):
         Negotiation(**options)
@@ -216,7 +208,7 @@ def test_deals_are_equally_likely() -> None:
 def test_knowledge_equals_brute_force(players: int) -> None:
     deal = TWO if players == 2 else THREE
     for player, own in enumerate(deal.values):
-        knowledge = ValueKnowledge(Negotiation(players=players), player)
+        knowledge = NegotiationKnowledge(Negotiation(players=players), player)
         for event in (ItemsDealt(deal.counts), ValuesDealt(player, own)):
             knowledge.update(event)
         vectors = [
@@ -272,7 +264,7 @@ def test_measures_of_a_known_deal() -> None:
     state = after(TWO, keep(1, 4, 1), keep(1, 4, 1), keep(1, 1, 1), ACCEPT)
     assert state.returns() == (10, 6)
     reference = bargaining_reference(TWO.counts, TWO.values)
-    assert not reference.is_optimal((10, 6)) and reference.is_optimal((10, 8))
+    assert (10, 6) not in reference.frontier and (10, 8) in reference.frontier
     match = Match(game, ["bot:conceder"] * 2, seed=3)
     episode = asyncio.run(play(match, match.seat()))
     for seat, measured in enumerate(measure_seats(game, episode)):
@@ -288,8 +280,6 @@ def test_walking_away_ends_the_game_for_its_points() -> None:
     assert state.is_terminal and state.returns() == (3, 3)
     assert state.reason() == "Player 1 walked away" and not state.is_agreed
     assert "Player 1 walks away." in state.observe(0).text()
-    third = after(TWO, keep(1, 4, 1), keep(1, 4, 1), WALK_AWAY, walk_away=3, discount=0.5)
-    assert third.returns() == (1.5, 1.5)  # Discounted as the points of an agreement.
     late = after(TWO, keep(1, 4, 1), keep(1, 4, 1), REJECT, walk_away=3, turns=3)
     assert late.returns() == (0, 0)  # No deal in time is not walking away.
     assert "each player scores 3 points" in state.game.text.rules()
@@ -318,12 +308,11 @@ def test_bots_beat_random(bot: str, players: int) -> None:
     assert own > (1.5 if players == 2 else 1.1) * others
 
 
-@pytest.mark.parametrize("discount", [1.0, 0.9])
-def test_returns_equal_those_of_open_spiel(discount: float) -> None:
+def test_returns_equal_those_of_open_spiel() -> None:
     """Each of the 1,000 instances there is played once: legal actions and returns are equal."""
     pyspiel = pytest.importorskip("pyspiel")
-    reference = pyspiel.load_game("bargaining", {"discount": discount})
-    game = Negotiation(talk=False, discount=discount)
+    reference = pyspiel.load_game("bargaining")
+    game = Negotiation(talk=False)
     numbers = {tuple(offer.quantities): n for n, offer in enumerate(reference.all_offers())}
     for number, instance in enumerate(reference.all_instances()):
         rng, state, other = (
@@ -355,7 +344,7 @@ def test_returns_equal_those_of_open_spiel(discount: float) -> None:
 
 
 def test_conformance_of_other_options() -> None:
-    check_game(make_game("negotiation", players=3, turns=6, discount=0.9), range(1))
+    check_game(make_game("negotiation", players=3, turns=6), range(1))
     check_game(make_game("negotiation", walk_away=4), range(1))
 
 

@@ -43,7 +43,7 @@ from games.hidden_roles.knowledge import RolePosterior
 from games.hidden_roles.talk import EXPECTED, Listener, RoleTalk, talker_rates
 from games.hidden_roles.talk_assessor import FLOOR, belief_score
 from games.negotiation.deals import worth
-from games.negotiation.events import ACCEPT, DealItems, ProposeDivision
+from games.negotiation.rules import ACCEPT, DealItems, ProposeDivision
 from games.werewolf.bots import WerewolfTalker
 from games.werewolf.moves import DOCTOR, SEER, VILLAGER, WOLF
 from trainers.rewards import Rewards, SeatEpisode, default_reward

@@ -1,16 +1,23 @@
-"""Assessment of a negotiation by exact reference points: Pareto frontier and Nash's solution.
+"""Exact knowledge of one player, its talk, and judgements of agreements by reference points.
 
-J. F. Nash, "The bargaining problem", Econometrica 18 (1950), 155-162: the solution maximises the
-product of the gains over the outcome without agreement: 0 for all players, or the points of walking
-away where the option exists.
+Offers and talk prove nothing about values: any player may make any offer. So the knowledge of a
+player about the values of others is what follows from the rule of the deal and its own values; it
+does not change during the game.
+
+Reference points are the Pareto frontier and Nash's solution: J. F. Nash, "The bargaining problem",
+Econometrica 18 (1950), 155-162. It maximises the product of the gains over the outcome without
+agreement: 0 for all players, or the points of walking away where the option exists.
 """
 
 from __future__ import annotations
 
+import math
 import random
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from operator import mul
 from typing import ClassVar
 
 import numpy as np
@@ -18,16 +25,21 @@ from numpy.typing import NDArray
 
 from arena import (
     CHANCE,
+    Action,
     Assessment,
     Comment,
+    Event,
     GameAnalysis,
     Measure,
     Outcome,
+    Placement,
     Ply,
     Step,
     WeightedSum,
 )
-from arena.core.analysis import Assessor, Fact, SeatAssessor
+from arena.core.action import Promise
+from arena.core.analysis import Assessor, Fact, Knowledge, SeatAssessor
+from arena.core.statements import GameTalk
 from arena.core.text import pluralize
 from arena.evaluation.talk import (
     SPEECH_MEASURES,
@@ -35,10 +47,175 @@ from arena.evaluation.talk import (
     comment_talk,
     with_talk,
 )
-from games.negotiation.deals import Triple, Values, divisions, other_values
-from games.negotiation.events import DealItems
-from games.negotiation.game import Negotiation, NegotiationState
-from games.negotiation.notes import ValueKnowledge
+from games.negotiation.deals import (
+    ITEMS,
+    SINGULAR,
+    TOTAL_VALUE,
+    Triple,
+    Values,
+    all_counts,
+    divisions,
+    other_values,
+    value_vectors,
+    worth,
+)
+from games.negotiation.notes import NegotiationNotes
+from games.negotiation.rules import (
+    AcceptOffer,
+    ClaimValue,
+    DealItems,
+    DivisionProposed,
+    ItemsDealt,
+    Negotiation,
+    NegotiationState,
+    PromiseAccept,
+    PromiseAnswer,
+    PromiseItems,
+    ProposeDivision,
+    numbers,
+)
+
+
+class NegotiationKnowledge(NegotiationNotes):
+    """Notes of one player with the possible values of the others, which are equally likely."""
+
+    def possible(self) -> tuple[Values, ...]:
+        """Return the possible values of the others, in turn order; () before the deal."""
+        if not self.own:
+            return ()
+        return other_values(self.counts, self.own, self.game.num_players)
+
+    def marginal(self, player: int) -> Counter[Triple]:
+        """Return the possible values of one other player, with how often each occurs."""
+        # `possible` lists the others in turn order from the next player on.
+        number = (player - self.player - 1) % self.game.num_players
+        return Counter(others[number] for others in self.possible())
+
+    def mean_values(self, player: int) -> list[float]:
+        """Return the mean value of each type to one other player."""
+        vectors = self.marginal(player)
+        columns = zip(*vectors, strict=True)
+        # The numbers of occurrences are the weights.
+        return [sum(map(mul, column, vectors.values())) / vectors.total() for column in columns]
+
+    def world_count(self) -> int:
+        """Return the number of possible values of the others; before the deal, of all deals."""
+        if self.own:
+            return len(self.possible())
+        return sum(values.total() for values in _deals(self.game.num_players))
+
+    def placement(self) -> Placement:
+        """Return the probability of each value of one item, by player and type."""
+        names, players = self.game.seat_names, range(self.game.num_players)
+        others = [player for player in players if player != self.player]
+        rows = []
+        for player in others:
+            # Before the deal, all numbers of items are equally likely.
+            values = [self.marginal(player)] if self.own else _deals(len(players))
+            for item in range(len(ITEMS)):
+                shares = [0.0] * (TOTAL_VALUE + 1)
+                for each in values:
+                    for vector, number in each.items():
+                        shares[vector[item]] += number / each.total() / len(values)
+                rows.append(tuple(shares))
+        return Placement(
+            tuple(f"{noun} ({names[player]})" for player in others for noun in SINGULAR),
+            tuple(f"worth to {names[player]}" for player in others for _ in SINGULAR),
+            tuple(map(str, range(TOTAL_VALUE + 1))),
+            tuple(rows),
+        )
+
+    def entropy(self) -> float:
+        """Return log2 of the number of possible values."""
+        return math.log2(self.world_count())
+
+
+@lru_cache
+def _deals(players: int) -> list[Counter[Triple]]:
+    """Return, for all numbers of items, the values of one player and how many deals have them."""
+    return [
+        Counter({own: len(other_values(counts, own, players)) for own in value_vectors(counts)})
+        for counts in all_counts()
+    ]
+
+
+# Talk
+
+
+@dataclass(frozen=True, slots=True)
+class Acceptance(Action):
+    """Statement of an accepted offer: this share is worth no less to the speaker than no deal."""
+
+    share: Triple
+
+    def __str__(self) -> str:
+        return f"accept {numbers(self.share)}"
+
+
+class NegotiationTalk(GameTalk):
+    """Talk of the negotiation."""
+
+    def statements(self, player: int, action: Action, events: Sequence[Event]) -> Sequence[Action]:
+        """Return also what an acceptance states: this share is acceptable."""
+        if not isinstance(action, AcceptOffer):
+            return super().statements(player, action, events)
+        share = _offered(player, events)
+        return (Acceptance(share),) if share else ()
+
+    def probability(self, statement: Action, speaker: int, knowledge: Knowledge) -> float | None:
+        """Return 1 or 0: a player knows its own values, and what a share is worth to it."""
+        assert isinstance(knowledge, NegotiationKnowledge)
+        own = knowledge.own
+        match statement:
+            case ClaimValue(item, value):
+                return float(own[SINGULAR.index(item)] == value)
+            case Acceptance(share):
+                return float(worth(share, own) >= knowledge.game.options.walk_away)
+        return None
+
+    def is_kept(
+        self, promise: Promise, speaker: int, action: Action, events: Sequence[Event]
+    ) -> bool | None:
+        """Return whether an offer, or the answer to one, keeps a promise."""
+        counters = isinstance(action, ProposeDivision)
+        if isinstance(promise, PromiseItems):
+            if not isinstance(action, ProposeDivision):
+                return None
+            dealt = next(event for event in events if isinstance(event, ItemsDealt))
+            seat = 1 - speaker if promise.to is None else promise.to
+            share = action.shares(speaker, self.game.num_players, dealt.counts)[seat]
+            return share[SINGULAR.index(promise.item)] >= promise.number
+        # An answer is due when there is an offer; a counter-offer rejects it.
+        offered = _offered(speaker, events)
+        if not offered:
+            return None
+        if isinstance(promise, PromiseAnswer):
+            return promise.answer == ("reject" if counters else str(action))
+        assert isinstance(promise, PromiseAccept)
+        # The promise is about an offer with these items; another one makes nothing due.
+        has_items = offered[SINGULAR.index(promise.item)] >= promise.number
+        return isinstance(action, AcceptOffer) if has_items else None
+
+    def is_lasting(self, promise: Promise) -> bool:
+        """Return whether the promise is about an offer of another player."""
+        return isinstance(promise, PromiseAccept)
+
+    def contradict(self, first: Action, second: Action, speaker: int) -> bool:
+        """Return whether both give the same item different values."""
+        if not isinstance(first, ClaimValue) or not isinstance(second, ClaimValue):
+            return False
+        return first.item == second.item and first.value != second.value
+
+
+def _offered(player: int, events: Sequence[Event]) -> Triple:
+    """Return the share of a player in the latest offer of another one; () without an offer."""
+    offers = (e for e in reversed(events) if isinstance(e, DivisionProposed) and e.player != player)
+    offer = next(offers, None)
+    return offer.shares[player] if offer else ()
+
+
+# Judgements
+
 
 MEASURES = (
     Measure(
@@ -59,7 +236,7 @@ MEASURES = (
         "higher",
         "Own points, 0 without an agreement, over own points at Nash's bargaining solution of the "
         "same deal: the division with the largest product of points, counted from those of walking "
-        "away. Points are before the discount.",
+        "away.",
     ),
     Measure(
         "welfare",
@@ -71,7 +248,7 @@ MEASURES = (
 )
 
 FACTS = {
-    "points": Fact("points", "own points, before the discount"),
+    "points": Fact("points", "own points"),
     "nash": Fact("points", "own points at Nash's bargaining solution"),
 }
 """Descriptions of the facts of assessments, by name."""
@@ -79,7 +256,7 @@ FACTS = {
 
 @dataclass(frozen=True, slots=True)
 class BargainingReference:
-    """Exact reference points of one deal. Points are before any discount."""
+    """Exact reference points of one deal."""
 
     nash: tuple[float, ...]
     """Points of each player at Nash's solution, the mean of all divisions with the largest product;
@@ -89,10 +266,6 @@ class BargainingReference:
     frontier: frozenset[tuple[int, ...]]
     """Points of all divisions that are Pareto-optimal: no division gives one player more and none
     less."""
-
-    def is_optimal(self, points: tuple[int, ...]) -> bool:
-        """Return whether a division with these points is Pareto-optimal."""
-        return points in self.frontier
 
 
 def points_table(counts: Triple, values: Values) -> NDArray[np.int64]:
@@ -143,17 +316,11 @@ class NegotiationAssessor(SeatAssessor):
 
     def _begin(self) -> None:
         self._state = NegotiationState(self.game)
-        self._knowledge = {player: ValueKnowledge(self.game, player) for player in self._assessed}
 
     def ply(self, ply: Ply) -> list[Assessment]:
         """Process the next ply. All assessments are made at the end."""
         self._state.apply(ply.player, ply.decision.action)
         self._latest_ply = ply.number
-        # The values of other players are private events of theirs.
-        for player, knowledge in self._knowledge.items():
-            for event in ply.events:
-                if event.seen_by(player):
-                    knowledge.update(event)
         return []
 
     def end(self, outcome: Outcome) -> list[Assessment]:
@@ -164,7 +331,10 @@ class NegotiationAssessor(SeatAssessor):
             if self._wants("agreement"):
                 found.append(self._agreement(player))
             if self._wants("knowledge"):
-                entropy = self._knowledge[player].entropy()
+                knowledge = NegotiationKnowledge(self.game, player)
+                for event in self._state.log.witnessed[player]:
+                    knowledge.update(event)
+                entropy = knowledge.entropy()
                 # Nothing can be learned for certain after the deal.
                 found.append(self._knowledge_of(player, entropy, entropy))
         return found
@@ -174,7 +344,7 @@ class NegotiationAssessor(SeatAssessor):
         outside = state.game.options.walk_away
         reference = bargaining_reference(state.counts, state.values, outside)
         points, agreed = state.points, state.is_agreed
-        optimal = agreed and reference.is_optimal(points)
+        optimal = agreed and points in reference.frontier
         measurements = {
             "agreements": WeightedSum(float(agreed)),
             "nash_ratio": WeightedSum(points[player], reference.nash[player]),
@@ -199,7 +369,7 @@ class NegotiationAnalysis(GameAnalysis):
 
     facts: ClassVar[Mapping[str, Fact]] = {**STATEMENT_FACTS, **FACTS}
     measures = (*MEASURES, *SPEECH_MEASURES)
-    knowledge_type = ValueKnowledge
+    knowledge_type = NegotiationKnowledge
 
     def assessor(
         self, players: Collection[int] | None = None, kinds: Collection[str] | None = None

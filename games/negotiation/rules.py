@@ -5,22 +5,26 @@ whose returns are equal on the same deals (there the last turn may also be an of
 game like `reject` here). With three players an offer divides the items among all of them, and both
 others have to accept it in turn. The option `walk_away` is an outside option, see K. Binmore, A.
 Shaked and J. Sutton, "The outside option principle in bargaining", Quarterly Journal of Economics
-104 (1989), 753-770; here all players get the same points, discounted as those of an agreement, and
-no deal within the turns still gives 0.
+104 (1989), 753-770; here all players get the same points, and no deal within the turns still gives
+0. Numbers of items are in the order books, hats, balls.
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
-from typing import ClassVar
+from typing import ClassVar, Literal
+
+from pydantic import Field
 
 from arena import (
     CHANCE,
     Action,
     ActionSet,
+    Event,
     Game,
     Observation,
     ReturnScale,
@@ -30,7 +34,10 @@ from arena import (
     Spoken,
     State,
 )
-from arena.core.action import Statement
+from arena.core.action import Promise, Statement
+from arena.core.event import PrivateEvent
+from arena.core.game import SeatOptions
+from arena.core.text import pluralize
 from games.negotiation.deals import (
     ITEMS,
     MOST,
@@ -46,27 +53,168 @@ from games.negotiation.deals import (
     value_vectors,
     worth,
 )
-from games.negotiation.events import (
-    ACCEPT,
-    REJECT,
-    WALK_AWAY,
-    AcceptOffer,
-    ClaimValue,
-    DealItems,
-    DivisionProposed,
-    ItemsDealt,
-    NegotiationOptions,
-    OfferAccepted,
-    OfferRejected,
-    PromiseAccept,
-    PromiseAnswer,
-    PromiseItems,
-    ProposeDivision,
-    RejectOffer,
-    ValuesDealt,
-    WalkAway,
-    WalkedAway,
-)
+
+
+class NegotiationOptions(SeatOptions):
+    """Options of `negotiation`."""
+
+    players: int = Field(2, ge=2, le=3, description="Number of seats.")
+    turns: int = Field(
+        10, ge=3, le=40, description="Turns of all players together, then there is no deal."
+    )
+    talk: Literal[False, True, "statements"] = Field(
+        True,
+        description="Whether a player may send a message in each turn. 'statements': it can also "
+        "attach statements whose truth is known.",
+    )
+    walk_away: int = Field(
+        0,
+        ge=0,
+        le=TOTAL_VALUE,
+        description="Points of each player when one of them walks away in its turn, which ends the "
+        "game. 0: players cannot walk away.",
+    )
+
+
+def numbers(items: Triple) -> str:
+    """Return numbers with spaces between them."""
+    return " ".join(map(str, items))
+
+
+@dataclass(frozen=True, slots=True)
+class DealItems(Action):
+    """Chance: put items on the table and give each player its values."""
+
+    counts: Triple
+    values: Values
+
+    def __str__(self) -> str:
+        return f"items {numbers(self.counts)}; values {', '.join(map(numbers, self.values))}"
+
+
+# Numbers instead of words: a short action that models write without mistakes.
+@dataclass(frozen=True, slots=True)
+class ProposeDivision(Action):
+    """Offer a division of all items."""
+
+    kept: Triple
+    """Items for the player who offers."""
+    given: Triple | None = None
+    """Items for the next player in turn, with three players; the last one gets the rest."""
+
+    def __str__(self) -> str:
+        text = f"keep {numbers(self.kept)}"
+        return text if self.given is None else f"{text} give {numbers(self.given)}"
+
+    def shares(self, player: int, players: int, counts: Triple) -> tuple[Triple, ...]:
+        """Return the items for each of the `players`, by seat; `player` makes the offer."""
+        # In turn order from the player who offers; the last one gets the rest.
+        in_order = [self.kept] if self.given is None else [self.kept, self.given]
+        taken = [sum(column) for column in zip(*in_order, strict=True)]
+        in_order.append(tuple(c - t for c, t in zip(counts, taken, strict=True)))
+        return tuple(in_order[(seat - player) % players] for seat in range(players))
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptOffer(Action, template="accept"):
+    """Accept the offer on the table."""
+
+
+@dataclass(frozen=True, slots=True)
+class RejectOffer(Action, template="reject"):
+    """Reject the last offer, when no time is left for another one: no deal."""
+
+
+@dataclass(frozen=True, slots=True)
+class WalkAway(Action, template="walk away"):
+    """End the game without an agreement, for the points of the option `walk_away`."""
+
+
+ACCEPT, REJECT, WALK_AWAY = AcceptOffer(), RejectOffer(), WalkAway()
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimValue(Statement, template="claim {self.item} {self.value}"):
+    """State what one item of a type is worth to the speaker."""
+
+    item: str
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class PromiseItems(Promise):
+    """Promise a player so many items or more in the next own offer."""
+
+    number: int
+    item: str
+    to: int | None = None
+    """None with two players."""
+
+    def __str__(self) -> str:
+        to = "" if self.to is None else f" to Player {self.to}"
+        return f"promise {pluralize(self.number, self.item)}{to}"
+
+
+@dataclass(frozen=True, slots=True)
+class PromiseAnswer(Promise, template="promise {self.answer}"):
+    """Promise the next answer to an offer: `accept`, `reject` or `walk away`."""
+
+    answer: str
+
+
+@dataclass(frozen=True, slots=True)
+class PromiseAccept(Promise):
+    """Promise to accept the next offer that gives the speaker so many items or more."""
+
+    number: int
+    item: str
+
+    def __str__(self) -> str:
+        return f"promise accept for {pluralize(self.number, self.item)}"
+
+
+@dataclass(frozen=True, slots=True)
+class ItemsDealt(Event):
+    """Public: the items on the table."""
+
+    counts: Triple
+
+
+@dataclass(frozen=True, slots=True)
+class ValuesDealt(PrivateEvent):
+    """Private: what one item of each type is worth to a player."""
+
+    values: Triple
+
+
+@dataclass(frozen=True, slots=True)
+class DivisionProposed(Event):
+    """Public: an offer, which replaces the one before."""
+
+    player: int
+    shares: tuple[Triple, ...]
+    """Items for each player, by seat."""
+
+
+@dataclass(frozen=True, slots=True)
+class OfferAccepted(Event):
+    """Public: a player accepts the offer on the table."""
+
+    player: int
+
+
+@dataclass(frozen=True, slots=True)
+class OfferRejected(Event):
+    """Public: a player rejects the last offer."""
+
+    player: int
+
+
+@dataclass(frozen=True, slots=True)
+class WalkedAway(Event):
+    """Public: a player ends the game without an agreement."""
+
+    player: int
 
 
 @lru_cache(maxsize=64)
@@ -98,8 +246,6 @@ class Negotiation(Game):
     """Two or three players divide books, hats and balls; only the own values are known.
 
     Example:
-        >>> from arena import CHANCE, Say
-        >>> from games.negotiation.events import ACCEPT, DealItems, ProposeDivision
         >>> state = Negotiation().initial_state()
         >>> state.apply(CHANCE, DealItems((1, 4, 1), ((9, 0, 1), (2, 2, 0))))
         >>> state.apply(0, Say("I only need the book and the ball."))
@@ -110,10 +256,10 @@ class Negotiation(Game):
     """
 
     Text = "games.negotiation.text:NegotiationText"
-    Analysis = "games.negotiation.assessor:NegotiationAnalysis"
+    Analysis = "games.negotiation.knowledge:NegotiationAnalysis"
     Arrays = "games.negotiation.notes:NegotiationArrays"
     View = "games.negotiation.text:NegotiationView"
-    Talk = "games.negotiation.notes:NegotiationTalk"
+    Talk = "games.negotiation.knowledge:NegotiationTalk"
     default_bots = ("boulware", "conceder")
     level_bots = ("random", "conceder", "boulware")
 
@@ -142,10 +288,6 @@ class Negotiation(Game):
             yield from (PromiseAccept(n, item) for n in numbers)
         answers = (ACCEPT, REJECT, *([WALK_AWAY] if self.options.walk_away else []))
         yield from (PromiseAnswer(str(answer)) for answer in answers)
-
-    def proposals(self, counts: Triple) -> Sequence[Action]:
-        """Return all offers of a division of these items."""
-        return proposals(counts, self.num_players)
 
     def initial_state(self) -> NegotiationState:
         return NegotiationState(self)
@@ -220,7 +362,7 @@ class NegotiationState(State):
         game = self.game
         # The offer on the table is never the own one: it would have come back accepted by all.
         actions: list[Action] = [ACCEPT] if self.offer else []
-        actions += game.proposals(self.counts) if self.may_offer else [REJECT]
+        actions += proposals(self.counts, game.num_players) if self.may_offer else [REJECT]
         actions += [WALK_AWAY] if game.options.walk_away else []
         # One message for each turn, before the action that ends it: so a game always ends.
         if not game.options.talk or self.spoken:
@@ -273,17 +415,15 @@ class NegotiationState(State):
 
     @property
     def points(self) -> tuple[int, ...]:
-        """Points of each player without the discount; 0 if no player agrees or walks away."""
+        """Points of each player; 0 if no player agrees or walks away."""
         if not self.is_agreed:
             points = 0 if self.leaver is None else self.game.options.walk_away
             return (points,) * self.game.num_players
         return tuple(worth(share, own) for share, own in zip(self.offer, self.values, strict=True))
 
     def returns(self) -> tuple[float, ...]:
-        """Return the value of each player's items, times discount ** (turns after the second)."""
-        # `turn` is the turn of the last acceptance, or of walking away; else the points are 0.
-        factor = self.game.options.discount ** max(0, self.turn - 2)
-        return tuple(points * factor for points in self.points)
+        """Return the points of each player."""
+        return tuple(map(float, self.points))
 
     def reason(self) -> str:
         names = self.game.seat_names

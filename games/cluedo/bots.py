@@ -285,7 +285,7 @@ class Oracle(CluedoBot):
         if probability > 1 - 1e-9:
             return envelope
         # Seats that still take turns; those that are out cannot win.
-        rivals = self.game.num_players - 1 - sum(self.facts.out)
+        rivals = self.game.num_players - 1 - len(self.facts.seats_out)
         return envelope if probability > break_even(self.knowledge, rivals, may_suggest) else None
 
     def suggest(self, suggestions: Sequence[Suggest]) -> Action:

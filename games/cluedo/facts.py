@@ -1,4 +1,4 @@
-"""Facts of one viewer: all that it has seen of a game, without conclusions.
+"""Facts of one viewer: all that it has seen of a game, without conclusions; and their arrays.
 
 Each event is matched here, once. Texts, arrays, tables, measures, bots and exact knowledge read the
 fields; exact knowledge also reads the `statements`, the events in terms of cards and their holders.
@@ -8,10 +8,13 @@ Holders are numbered like seats; the envelope has the next number.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Any, Literal
 
-from arena import Event, Notes
+from numpy.typing import NDArray
+
+from arena import ArraySpec, Event, GameArrays, Notes, Observation
 from games.cluedo.rules import board
 from games.cluedo.rules.cards import Triple
 from games.cluedo.rules.events import (
@@ -32,14 +35,85 @@ from games.cluedo.rules.events import (
 from games.cluedo.rules.setting import CluedoSetting
 
 HISTORY, ROW = 32, 6
-"""Number of suggestions in `Facts.asked`, and bytes of each."""
+"""Shape of the array of suggestions."""
 
 HAS, LACKS = 1, 0xFF
-"""Bytes of `Facts.grid`: as signed integers 1 and -1; 0 is unknown."""
+"""Bytes of a notebook: as signed integers 1 and -1; 0 is unknown."""
 
-_LACKING = bytes((LACKS,)) * 36
-"""The most bytes of a row or of a column: a deck has at most 36 cards."""
 _SIGNS = bytes.maketrans(bytes((0, HAS, LACKS)), b".X-")
+
+
+class CluedoArrays(GameArrays):
+    """Arrays of an observation. Seats are counted from the observer's own, in turn order.
+
+    - `hand` (cards,): 1 for own cards.
+    - `notebook` (cards, seats + 1): 1 has the card, -1 does not have it, 0 unknown. Only what was
+      witnessed, no conclusions. The last column is the envelope.
+    - `suggestions` (32, 6), latest first: suspect, weapon, room (each from 1), suggester, refuter
+      (seat + 1; 0 for none), card shown to or by the observer (from 1; 0 for unseen). Unused rows
+      are 0.
+    - `out` (seats,): 1 after a false accusation.
+    - `turn` (seats,): 1 for the player in turn; seat 0 until the first turn begins.
+    - With a board: `pawns` (6, 3), suspects in card order: room (from 1; 0 in a corridor), row and
+      column in the corridor. `weapons` (6,): the room that each was moved to (from 1; 0 for none).
+      `dice` (2,): the throw of this turn, 0 before it.
+    """
+
+    game: CluedoSetting
+
+    @cached_property
+    def specs(self) -> Mapping[str, ArraySpec]:
+        game = self.game
+        cards, seats = len(game.deck.cards), game.num_players
+        specs = {
+            "hand": ArraySpec((cards,), 0, 1),
+            "notebook": ArraySpec((cards, seats + 1), -1, 1),
+            "suggestions": ArraySpec((HISTORY, ROW), 0, cards),
+            "out": ArraySpec((seats,), 0, 1),
+            "turn": ArraySpec((seats,), 0, 1),
+        }
+        if game.has_board:
+            specs["pawns"] = ArraySpec((6, 3), 0, max(board.ROWS, board.COLUMNS))
+            specs["weapons"] = ArraySpec((6,), 0, len(game.deck.rooms))
+            specs["dice"] = ArraySpec((2,), 0, 6)
+        return specs
+
+    @cached_property
+    def places(self) -> dict[Place, bytes]:
+        """The row of a pawn in each place: room, row and column."""
+        numbers = self.game.deck.numbers
+        rooms: dict[Place, bytes] = {
+            room: bytes((numbers[room], 0, 0)) for room in self.game.deck.rooms
+        }
+        return rooms | {n: bytes((0, *divmod(n, board.COLUMNS))) for n in board.CORRIDOR}
+
+    @cached_property
+    def rows(self) -> tuple[bytes, ...]:
+        """The row of the notebook for a card in each column; the last one for a card in none."""
+        width = self.game.num_players + 1
+        columns = (*range(width), None)
+        return tuple(bytes(HAS if n == at else LACKS for n in range(width)) for at in columns)
+
+    @cached_property
+    def blanks(self) -> tuple[bytes, ...]:
+        """The block of each observer before the first event."""
+        return tuple(map(self._blank, range(self.game.num_players)))
+
+    def _blank(self, player: int) -> bytes:
+        block = bytearray(self._record.nbytes)
+        block[self._offsets["turn"] + self.game.columns[player][0]] = 1
+        if self.game.has_board:
+            start, pawns = (
+                self._offsets["pawns"],
+                b"".join(map(self.places.__getitem__, board.STARTS)),
+            )
+            block[start : start + len(pawns)] = pawns
+        return bytes(block)
+
+    def read(self, observation: Observation) -> dict[str, NDArray[Any]]:
+        facts = observation.notes
+        assert isinstance(facts, Facts)
+        return self._from_block(facts.block.copy())
 
 
 Kind = Literal["open", "hand", "has", "lacks", "one of", "showed one of", "not all"]
@@ -55,15 +129,11 @@ class Facts(Notes):
     """Facts of one viewer, updated once per event. Readers do not change them.
 
     Attributes:
-        grid: A row per card, in deck order: a byte per seat, counted from the viewer in turn order,
-            then one for the envelope. Only hands, shown cards and refusals are entered.
-        asked: The latest suggestions, latest first, six bytes each: suspect, weapon and room in
-            their categories (from 1), suggester, refuter (+ 1) as in `grid`, and the card that the
-            viewer saw in the deck (from 1).
+        block: All arrays as bytes, one after another, see `CluedoArrays`. Single bytes are written
+            many times faster than elements of an array.
         seen: The viewer's hand, the open cards, and the cards that it was shown.
         solved: Unseen cards of the viewer's own questions that no seat could refute: the envelope
             has them.
-        out: A byte per seat, counted from the viewer: 1 after a false accusation.
         shown: The cards that others showed to the viewer, and the seat of each.
         shown_to: The viewer's cards that it showed to each other seat.
     """
@@ -93,20 +163,17 @@ class Facts(Notes):
     def __init__(self, game: CluedoSetting, player: int) -> None:
         """Create the facts before the first event; seat -1 is a viewer who sees everything."""
         super().__init__(game, player)
-        self.column = game.columns[max(player, 0)]
+        observer, arrays = max(player, 0), game.arrays
+        assert isinstance(arrays, CluedoArrays)
+        self.column = game.columns[observer]
         """The number of each seat, counted from the viewer."""
-        self._width = game.num_players + 1
-        self.grid = bytearray(len(game.deck.cards) * self._width)
-        self.asked = bytearray(HISTORY * ROW)
+        self._arrays, self._at = arrays, arrays._offsets
+        self.block = bytearray(arrays.blanks[observer])
         self.statements: list[Statement] = []
         self.seen: set[str] = set()
         self.shown: dict[str, int] = {}
         self.shown_to: dict[int, set[str]] = {}
-        self.out = bytearray(self._width - 1)
         self.places = game.start_places.copy()
-        if game.has_board:
-            self.weapons = bytearray(len(game.deck.weapons))
-            """The number of the room that each weapon was moved to, from 1; 0 for none."""
 
     def update(self, event: Event) -> None:
         """Add one event that the viewer witnessed."""
@@ -121,61 +188,66 @@ class Facts(Notes):
         if event.open_cards:
             self.seen.update(event.open_cards)
             self.statements.append(("open", (), event.open_cards))
-            self._place(event.open_cards, None)
+            self._place(event.open_cards, -1)
 
     def _hand_dealt(self, event: HandDealt) -> None:
+        block, deck = self.block, self.game.deck
         if event.player == self.player:
             self.hand = event.cards
             self.seen.update(event.cards)
+            for card in event.cards:
+                block[deck.index[card]] = 1  # The array `hand` comes first.
         self.statements.append(("hand", (event.player,), event.cards))
         # The whole hand: the seat has no other card.
-        column = self.column[event.player]
-        self.grid[column :: self._width] = _LACKING[: len(self.game.deck.cards)]
+        start, end, column = (
+            self._at["notebook"],
+            self._at["suggestions"],
+            self.column[event.player],
+        )
+        block[start + column : end : self.game.num_players + 1] = bytes((LACKS,)) * len(deck.cards)
         self._place(event.cards, column)
 
-    def _place(self, cards: tuple[str, ...], column: int | None) -> None:
-        """Enter cards with one holder, or with none, and with no other."""
-        width, grid, index = self._width, self.grid, self.game.deck.index
-        row = bytearray(_LACKING[:width])
-        if column is not None:
-            row[column] = HAS
+    def _place(self, cards: tuple[str, ...], column: int) -> None:
+        """Enter cards with one holder, or with none (-1), and with no other."""
+        index, row, start = self.game.deck.index, self._arrays.rows[column], self._at["notebook"]
         for card in cards:
-            start = index[card] * width
-            grid[start : start + width] = row
+            at = start + index[card] * len(row)
+            self.block[at : at + len(row)] = row
 
     # Questions and accusations
 
     def _suggested(self, event: Suggested) -> None:
         self.suggestion, self.suggestion_turn = event, self.turn
         self.unable, self.refuter, self.card, self.accusation = (), None, None, None
-        numbers, asked = self.game.deck.numbers, self.asked
         self.named = suspect, weapon, room = event.suspect, event.weapon, event.room
+        block, start, numbers = self.block, self._at["suggestions"], self.game.deck.numbers
         row = numbers[suspect], numbers[weapon], numbers[room], self.column[event.player], 0, 0
-        asked[:0] = bytes(row)
-        del asked[HISTORY * ROW :]
+        # The latest comes first, and the oldest leaves at the end.
+        end = start + HISTORY * ROW
+        block[start:end] = bytes(row) + block[start : end - ROW]
 
     def _unable(self, event: Unable) -> None:
         self.unable = players = event.players
         self.statements.append(("lacks", players, self.named))
-        grid, index, columns = self.grid, self.game.deck.index, [self.column[p] for p in players]
+        block, index, width = self.block, self.game.deck.index, self.game.num_players + 1
         for card in self.named:
-            start = index[card] * self._width
-            for column in columns:
-                grid[start + column] = LACKS
+            start = self._at["notebook"] + index[card] * width
+            for player in players:
+                block[start + self.column[player]] = LACKS
         # No other seat has one of the cards: each is the viewer's own or in the envelope.
         if len(players) == self.game.num_players - 1 and self.player not in players:
             self.solved |= {*self.named} - self.seen
 
     def _refuted(self, event: Refuted) -> None:
         self.refuter = event.player
-        self.asked[4] = self.column[event.player] + 1
+        self.block[self._at["suggestions"] + 4] = self.column[event.player] + 1
         # The own refutation says nothing new: the own hand is known.
         if event.player != self.player:
             self.statements.append(("one of", (event.player,), self.named))
 
     def _card_shown(self, event: CardShown) -> None:
         self.card = card = event.card
-        self.asked[5] = self.game.deck.index[card] + 1
+        self.block[self._at["suggestions"] + 5] = self.game.deck.index[card] + 1
         if event.suggester == self.player:
             self.seen.add(card)
             self.shown[card] = event.player
@@ -190,39 +262,58 @@ class Facts(Notes):
         if event.correct:
             self._see_envelope(event.triple)
         else:
-            self.out[self.column[event.player]] = 1
+            self.block[self._at["out"] + self.column[event.player]] = 1
             accused = event.suspect, event.weapon, event.room
-            self.statements.append(("not all", (self._width - 1,), accused))
+            self.statements.append(("not all", (self.game.num_players,), accused))
 
     def _envelope_seen(self, event: EnvelopeSeen) -> None:
         self._see_envelope(event.envelope)
 
     def _see_envelope(self, envelope: Triple) -> None:
         self.envelope = envelope
-        self.statements.append(("has", (self._width - 1,), envelope))
+        self.statements.append(("has", (self.game.num_players,), envelope))
 
     # Turns and the board
 
     def _turn_began(self, event: TurnBegan) -> None:
-        self.in_turn, self.turn, self.dice = event.player, event.turn, (0, 0)
+        block, turn, column = self.block, self._at["turn"], self.column
+        block[turn + column[self.in_turn]] = 0
+        block[turn + column[event.player]] = 1
+        self.in_turn, self.turn = event.player, event.turn
+        if self.dice != (0, 0):
+            self._set_dice(0, 0)
         # A false accusation ends its turn, so it stays visible in the next one.
         if self.accusation and self.accusation[0] < event.turn - 1:
             self.accusation = None
 
     def _dice_thrown(self, event: DiceThrown) -> None:
-        self.dice, self.accusation = (event.first, event.second), None
+        self._set_dice(event.first, event.second)
+        self.accusation = None
+
+    def _set_dice(self, first: int, second: int) -> None:
+        self.dice, start = (first, second), self._at["dice"]
+        self.block[start : start + 2] = bytes(self.dice)
 
     def _pawn_moved(self, event: PawnMoved) -> None:
         self.places[event.suspect] = event.place
+        # The suspects are the first cards of the deck.
+        start = self._at["pawns"] + 3 * self.game.deck.index[event.suspect]
+        self.block[start : start + 3] = self._arrays.places[event.place]
 
     def _weapon_moved(self, event: WeaponMoved) -> None:
         numbers = self.game.deck.numbers
-        self.weapons[numbers[event.weapon] - 1] = numbers[event.room]
+        self.block[self._at["weapons"] + numbers[event.weapon] - 1] = numbers[event.room]
+
+    def bytes_of(self, name: str) -> bytearray:
+        """Return the values of one array."""
+        spec, start = self._arrays.specs[name], self._at[name]
+        return self.block[start : start + math.prod(spec.shape)]
 
     @property
     def seats_out(self) -> list[int]:
         """Seats with a false accusation, in ascending order."""
-        return [seat for seat, column in enumerate(self.column) if self.out[column]]
+        out = self.bytes_of("out")
+        return [seat for seat, column in enumerate(self.column) if out[column]]
 
     @property
     def pawn(self) -> str:
@@ -271,14 +362,14 @@ class Facts(Notes):
         If all cards but three are placed, those three are the envelope.
         """
         # Seat 0 is `first`, counted from the viewer.
-        first, width = self.column[0], self._width
-        rows = [self.grid[n : n + width] for n in range(0, len(self.grid), width)]
+        first, width, notebook = self.column[0], len(self.column) + 1, self.bytes_of("notebook")
+        rows = [notebook[n : n + width] for n in range(0, len(notebook), width)]
         placed = dict(zip(self.game.deck.cards, rows, strict=True))
         envelope: Sequence[str] = self.envelope or [
             card for card, row in placed.items() if HAS not in row and card not in self.open_cards
         ]
         if len(envelope) == 3:
-            placed |= dict.fromkeys(envelope, bytearray((LACKS,) * (width - 1) + (HAS,)))
+            placed |= dict.fromkeys(envelope, bytearray(self._arrays.rows[width - 1]))
         return {
             card: (row[first:-1] + row[:first] + row[-1:]).translate(_SIGNS).decode()
             for card, row in placed.items()

@@ -30,7 +30,7 @@ class Cluedo(CluedoSetting):
 
     Text = "games.cluedo.text.cluedo_text:CluedoText"
     Analysis = "games.cluedo.analysis.facet:CluedoAnalysis"
-    Arrays = "games.cluedo.arrays:CluedoArrays"
+    Arrays = "games.cluedo.facts:CluedoArrays"
     View = "games.cluedo.views.view:CluedoView"
     default_bots = ("detective", "novice")
     level_bots = ("novice", "detective", "oracle")

@@ -6,6 +6,7 @@ Models read these texts. Trained checkpoints depend on the exact wording.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +33,6 @@ from games.cluedo.rules.events import (
     Unable,
     WeaponMoved,
 )
-from games.cluedo.rules.setting import CluedoSetting
 from games.cluedo.text.prompts import CluedoPrompts, action_prompt, describe_place
 
 Possible = NDArray[np.bool_]
@@ -80,13 +80,14 @@ FIRST_GAME = FirstGame(
 
 
 class Notebook(Facts):
-    """Facts of a player, with sheets of what follows from them."""
+    """Facts of a player, with sheets of what follows from them, which most are never asked for."""
 
-    def __init__(self, game: CluedoSetting, player: int) -> None:
-        super().__init__(game, player)
-        self._logic: CluedoKnowledge | None = None  # Most notes are never asked for a sheet.
-        self._num_read = 0
-        self._sheets: dict[int, Possible] = {}
+    _logic: CluedoKnowledge | None = None
+    _num_read = 0
+
+    @cached_property
+    def _sheets(self) -> dict[int, Possible]:
+        return {}
 
     def sheet(self, events: tuple[Event, ...], count: int) -> Possible:
         """Return which holders can have each card after the first `count` of `events`.

@@ -216,7 +216,7 @@ class CluedoView:
             scene["dice"] = [*facts.dice] if any(facts.dice) else None
             scene["pawns"] = [*facts.places.values()]
             weapons, rooms = game.deck.weapons, ("", *game.deck.rooms)
-            moved = zip(weapons, facts.weapons, strict=True)
+            moved = zip(weapons, facts.bytes_of("weapons"), strict=True)
             scene["weapons"] = {weapon: rooms[number] for weapon, number in moved if number}
         return scene
 

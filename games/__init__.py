@@ -1,4 +1,4 @@
-"""Bundled games; `catalog.toml` lists them with their bots, reward terms and scenes."""
+"""Bundled games; `catalog.toml` lists them with their bots and reward terms."""
 
 from __future__ import annotations
 

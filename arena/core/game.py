@@ -221,10 +221,13 @@ class Game(ABC):
         From it come the diagram, the picture in a terminal and the scene in a browser. Without a
         `View`, the viewers have the events only.
         """
-        if self.View is None:
-            return None
-        view: TableView = _loaded(self.View)(self, seat)
-        return view
+        kind = self.view_class()
+        return None if kind is None else kind(self, seat)
+
+    @classmethod
+    def view_class(cls) -> Callable[[Any, int | None], TableView] | None:
+        """Return the class of `new_view`, imported."""
+        return None if cls.View is None else _loaded(cls.View)
 
 
 def _loaded(target: Any) -> Any:

@@ -19,7 +19,6 @@ from arena.testing.facets import (
     check_drawing,
     check_measures,
     check_observations,
-    check_scene_module,
     check_targets,
 )
 from arena.testing.non_interference import (
@@ -55,7 +54,7 @@ def check_registered(game: Game) -> None:
 
 
 def check_game(game: Game, seeds: Iterable[int] = range(3)) -> None:
-    """Run every check on `game`, and on the scene and the measures that are registered for it.
+    """Run every check on `game`, and on the measures that are registered for it.
 
     The class of the game is created again from its options alone. Each seed gives other games of
     random play; odd and even ones differ, see `random_positions`. Raises AssertionError if a check
@@ -80,10 +79,5 @@ def check_game(game: Game, seeds: Iterable[int] = range(3)) -> None:
         check_measures(game, seed)
     if game.View is not None:
         for seed in seeds:
-            check_drawing(game, type(game).new_view, seed)
+            check_drawing(game, seed)
             check_targets(game, seed)
-    if game.name in catalog().names("scene"):
-        scene = catalog().load("scene", game.name)
-        check_scene_module(scene)
-        for seed in seeds:
-            check_drawing(game, scene, seed)

@@ -1,14 +1,13 @@
-"""Checks of facets: arrays of observations, measures, estimated returns, and scenes."""
+"""Checks of facets: arrays of observations, measures, and views."""
 
 from __future__ import annotations
 
 import asyncio
 import functools
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, is_dataclass, replace
-from typing import Any
 
 from arena.agents.agent import Agent, RandomBot, Seat
 from arena.agents.seating import default_opponent, make_agent
@@ -107,39 +106,32 @@ def _played(game: Game, seed: int, max_turns: int | None) -> Episode:
 
 
 LOOKS = 40
-"""Times that a drawing is looked at while a game goes on; after each event of a shorter game."""
+"""Times that a view is looked at while a game goes on; after each event of a shorter game."""
 MANY_ACTIONS = 20_000
 """Number of actions above which phrases are not compared with them."""
-Drawing = Scene | TableView
-MakeDrawing = Callable[[Game, int | None], Any]
-"""Makes a `Scene` or a `TableView` for a viewer."""
 
 
-def check_scene_module(scene: type[Scene]) -> None:
-    """Check that the ES module of a scene has its function."""
-    source = scene.module.read_text(encoding="utf-8")
-    assert "export function draw(" in source, f"{scene.module} exports no function `draw`"
-
-
-def check_drawing(game: Game, make: MakeDrawing, seed: int, samples: int = 4) -> None:
-    """Check that a drawing is JSON, depends only on its events, and shows nothing hidden."""
+def check_drawing(game: Game, seed: int, samples: int = 4) -> None:
+    """Check that a view is JSON, depends only on its events, and shows nothing hidden."""
+    view = game.new_view(None)
+    if isinstance(view, Scene):
+        source = view.module.read_text(encoding="utf-8")
+        assert "export function draw(" in source, f"{view.module} exports no function `draw`"
     *_, final = random_positions(game, seed)
     for viewer in (None, *range(game.num_players)):
-        _check_growth(game, make, viewer, _witnessed(final.state, viewer))
+        _check_growth(game, viewer, _witnessed(final.state, viewer))
     rng = stream(seed, "scenes")
     for position in sampled_positions(game, seed, samples):
         for player in range(game.num_players):
             # Before the other world is made, which may leave traces in the game.
-            mine = _scene_bytes(
-                _scene_after(game, make, player, _witnessed(position.state, player))
-            )
+            mine = _drawn_bytes(_view_after(game, player, _witnessed(position.state, player)))
             other = game.analysis.resample(position.history, player, rng)
             if other is None:
                 continue
             events = _witnessed(game.initial_state().apply_all(other), player)
-            theirs = _scene_bytes(_scene_after(game, make, player, events))
+            theirs = _drawn_bytes(_view_after(game, player, events))
             assert mine == theirs, (
-                f"seed {seed}, after {len(position.history)} plies: the scene of player {player} "
+                f"seed {seed}, after {len(position.history)} plies: the view of player {player} "
                 f"tells its world from another:\n{mine!r}\n--- other world:\n{theirs!r}"
             )
 
@@ -173,52 +165,47 @@ def _check_blocked(
     assert not wrong, f"the table of player {seat} blocks {wrong[0]!r}, which is legal"
 
 
-def _check_growth(
-    game: Game, make: MakeDrawing, viewer: int | None, events: Sequence[Event]
-) -> None:
-    """Check that `to_json` does not change a scene, and that its old values do not change."""
-    scene = make(game, viewer)
-    values = {0: _value(scene)}
+def _check_growth(game: Game, viewer: int | None, events: Sequence[Event]) -> None:
+    """Check that a look does not change a view, and that what it showed does not change."""
+    view = _view_after(game, viewer, ())
+    values = {0: _drawn(view)}
     dumps = {0: _json_bytes(values[0])}
     # A value that shares what changes is noticed by all later events, so a long game need not be
     # drawn after each of them.
     step = max(1, len(events) // LOOKS)
     for number, event in enumerate(events, 1):
-        scene.update(event)
+        view.update(event)
         if number % step == 0 or number == len(events):
-            values[number] = _value(scene)
-            dumps[number] = _scene_bytes(scene)
+            values[number] = _drawn(view)
+            dumps[number] = _drawn_bytes(view)
     # The values were written once when they were new, and now again.
     again = {number: _json_bytes(value) for number, value in values.items()}
-    assert again == dumps, "an old `to_json` has changed"
-    # About eight positions: a fresh scene costs all events up to there.
+    assert again == dumps, "what a view showed earlier has changed"
+    # About eight positions: a fresh view costs all events up to there.
     for number in list(dumps)[:: max(1, len(dumps) // 8)]:
-        fresh = _scene_bytes(_scene_after(game, make, viewer, events[:number]))
-        assert fresh == dumps[number], (
-            f"after {number} events the scene depends on who looked at it"
-        )
+        fresh = _drawn_bytes(_view_after(game, viewer, events[:number]))
+        assert fresh == dumps[number], f"after {number} events the view depends on who looked at it"
 
 
 def _witnessed(state: State, viewer: int | None) -> Sequence[Event]:
     return state.log.events if viewer is None else state.log.witnessed[viewer]
 
 
-def _scene_after(
-    game: Game, make: MakeDrawing, viewer: int | None, events: Iterable[Event]
-) -> Drawing:
-    scene: Drawing = make(game, viewer)
+def _view_after(game: Game, viewer: int | None, events: Iterable[Event]) -> TableView:
+    view = game.new_view(viewer)
+    assert view is not None
     for event in events:
-        scene.update(event)
-    return scene
+        view.update(event)
+    return view
 
 
-def _scene_bytes(scene: Drawing) -> bytes:
-    return _json_bytes(_value(scene))
+def _drawn_bytes(view: TableView) -> bytes:
+    return _json_bytes(_drawn(view))
 
 
-def _value(drawing: Drawing) -> object:
-    """Return what is drawn now: the JSON of a scene, or the table of a view."""
-    return drawing.tabletop() if hasattr(drawing, "tabletop") else drawing.to_json()
+def _drawn(view: TableView) -> object:
+    """Return what is drawn now: the table, and the scene of a view that has one."""
+    return view.tabletop(), view.to_json() if isinstance(view, Scene) else None
 
 
 def _json_bytes(value: object) -> bytes:

@@ -6,50 +6,52 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar
 
+from arena.core.errors import UsageError
 from arena.core.event import Event
 from arena.core.game import Game
-from arena.core.view.tabletop import Scene
-from arena.plugins.loader import catalog
+from arena.core.view.tabletop import Scene, Tabletop, TableView
+from arena.plugins.loader import catalog, game_class
 
 TABLETOP = "tabletop"
 """Name of the scene that draws the view of any game."""
 
 
-class SceneFactory(Protocol):
-    """Class of a scene: what a game registers, or the one for views."""
-
-    @property
-    def module(self) -> Path: ...
-
-    def __call__(self, game: Any, seat: int | None) -> Scene: ...
+def new_scene(game: Game, seat: int | None) -> Scene | None:
+    """Return a new scene of a game for a seat; None if the game has no view."""
+    view = game.new_view(seat)
+    return view if view is None or isinstance(view, Scene) else TabletopScene(view)
 
 
 def scene_name(game: Game) -> str | None:
     """Return the name of the scene that draws this game; None if there is none."""
-    if game.name in catalog().names("scene"):
-        return game.name
-    return TABLETOP if game.View is not None else None
+    scene = new_scene(game, None)
+    return None if scene is None else TABLETOP if isinstance(scene, TabletopScene) else game.name
 
 
-def scene_factory(name: str) -> SceneFactory:
-    """Return the class of a scene. Raises UsageError for a name that no game has registered."""
+def scene_module(name: str) -> Path:
+    """Return the ES module of a scene. Raises UsageError for a name without one."""
     if name == TABLETOP:
-        return TabletopScene
-    factory: SceneFactory = catalog().load("scene", name)
-    return factory
+        return TabletopScene.module
+    view = game_class(name).view_class() if name in catalog().names("game") else None
+    module: Path | None = getattr(view, "module", None)
+    if module is None:
+        raise UsageError(f"there is no scene '{name}'")
+    return module
 
 
 class TabletopScene:
-    """Scene of a game that has a view and no drawing of its own."""
+    """Scene of a view that has no drawing of its own."""
 
     module: ClassVar[Path] = Path(__file__).with_name("tabletop.js")
 
-    def __init__(self, game: Game, seat: int | None) -> None:
-        view = game.new_view(seat)
-        assert view is not None, f"{game!r} has no view"
+    def __init__(self, view: TableView) -> None:
         self._view = view
+
+    def tabletop(self) -> Tabletop:
+        """Return the table now."""
+        return self._view.tabletop()
 
     def update(self, event: Event) -> None:
         """Add one more event that the viewer witnessed."""

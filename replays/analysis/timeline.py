@@ -21,7 +21,7 @@ from replays.analysis.documents import (
     TimelineJson,
 )
 from replays.analysis.sanitize import find_seeds, finite_or_zero, redact_text
-from replays.analysis.scenes import scene_factory, scene_name
+from replays.analysis.scenes import new_scene, scene_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,10 +251,9 @@ def ranks_moves(game: Game) -> bool:
 
 def render_scenes(timeline: Timeline, seat: int | None) -> list[SceneJson]:
     """Return the scene of each position; None means unchanged."""
-    name = scene_name(timeline.game)
-    if name is None:
+    scene = new_scene(timeline.game, seat)
+    if scene is None:
         return [None] * (timeline.last_position + 1)
-    scene = scene_factory(name)(timeline.game, seat)
     last: SceneJson = scene.to_json()
     scenes = [last]
     for ply in range(timeline.last_position):

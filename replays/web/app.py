@@ -20,11 +20,12 @@ from starlette.types import ASGIApp, Lifespan, Message, Receive, Scope, Send
 from arena.core.errors import ArenaError
 from arena.core.text import shorten
 from arena.http.access import foreign_page
+from replays.analysis.scenes import scene_module
 from replays.web.exchange import file_response
 from replays.web.home.home_api import HomeApi
 from replays.web.http_errors import HttpError
 from replays.web.listing import Listing
-from replays.web.page_files import INDEX, page_files, scene_file
+from replays.web.page_files import INDEX, page_files
 from replays.web.replay_api import ReplayApi
 from replays.web.replay_directory import ReplayDirectory
 
@@ -108,7 +109,7 @@ class PageFiles:
     def scene(self, request: Request) -> Response:
         """Return the module that draws the table of a game."""
         try:
-            return file_response(scene_file(request.path_params["game"]))
+            return file_response(scene_module(request.path_params["game"]))
         except ArenaError as error:
             raise HttpError(404, str(error)) from error
 

@@ -28,8 +28,9 @@ from replays.analysis.documents import (
     TimelineJson,
 )
 from replays.analysis.replay_analysis import ReplayAnalysis
+from replays.analysis.scenes import scene_module
 from replays.html_report import write_document
-from replays.web.page_files import INDEX, digest, encode, encode_for_html, page_files, scene_file
+from replays.web.page_files import INDEX, digest, encode, encode_for_html, page_files
 
 MAX_DECISION_CHARACTERS = 200 * 10**6
 """Limit for all decisions: a chat's prompts are repeated with each of them."""
@@ -215,7 +216,7 @@ def _modules(entry: str, files: dict[str, Path], scene: str | None) -> dict[str,
         if name == SCENE_LOADER:
             text = _scene_loader(scene)
         elif name == SCENE_MODULE and scene is not None:
-            text = _read(name, {name: scene_file(scene)})
+            text = _read(name, {name: scene_module(scene)})
         else:
             text = _read(name, files)
         waiting += [imported for _, imported in IMPORTED.findall(text)]

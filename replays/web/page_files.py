@@ -8,7 +8,6 @@ import json
 from pathlib import Path
 
 from replays.analysis.sanitize import to_json_value
-from replays.analysis.scenes import scene_factory
 
 FOLDER = Path(__file__).parent / "page"
 INDEX = "index.html"
@@ -22,11 +21,6 @@ CONTENT_TYPES = {
 def page_files() -> dict[str, Path]:
     """Return the files by name. Requests select from these, so they never form a path."""
     return {path.name: path for path in FOLDER.iterdir() if path.suffix in CONTENT_TYPES}
-
-
-def scene_file(name: str) -> Path:
-    """Return the ES module of a scene. Raises UsageError for an unknown name."""
-    return Path(scene_factory(name).module)
 
 
 def digest(text: str) -> str:

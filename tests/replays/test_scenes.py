@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from browsing import PATIENCE, browsing
@@ -15,9 +15,9 @@ from arena.core.action import CHANCE, Action
 from arena.core.event import Event
 from arena.core.game import Game
 from arena.core.state import State
-from arena.core.view.tabletop import Scene
-from arena.plugins.loader import catalog, make_game
-from arena.testing.facets import check_drawing, check_scene_module
+from arena.core.view.tabletop import Scene, Tabletop
+from arena.plugins.loader import make_game
+from arena.testing.facets import check_drawing
 from arena.testing.positions import random_positions
 from games.cluedo.facts import Facts
 from games.cluedo.game import Cluedo
@@ -35,8 +35,8 @@ from games.cluedo.rules.events import (
     Suggest,
     Throw,
 )
-from games.cluedo.views.view import CluedoView
 from games.kuhn_poker.game import CardDealt, KuhnPoker, KuhnPokerState
+from replays.analysis.scenes import scene_module
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page, Route
@@ -51,7 +51,8 @@ def played(game: Game, *actions: Action) -> State:
 
 def seen(state: State, seat: int | None = None) -> Any:
     """The scene of this position, through JSON and back."""
-    scene: Scene = catalog().load("scene", state.game.name)(state.game, seat)
+    scene = state.game.new_view(seat)
+    assert isinstance(scene, Scene)
     for event in state.log.events if seat is None else state.log.witnessed[seat]:
         scene.update(event)
     return json.loads(json.dumps(scene.to_json()))
@@ -134,10 +135,8 @@ def test_who_has_seen_the_envelope_does_not_take_the_last_unseen_cards_for_it() 
 # The kit must notice each of these.
 
 
-class CardsScene:
+class CardsView:
     """The cards that the viewer has seen."""
-
-    module: ClassVar[Path] = Path(CluedoView.module)
 
     def __init__(self, game: Game, seat: int | None) -> None:
         self.cards: list[str | None] = [None, None]
@@ -146,12 +145,12 @@ class CardsScene:
         if isinstance(event, CardDealt):
             self.cards[event.player] = event.card
 
-    def to_json(self) -> Any:
-        return list(self.cards)
+    def tabletop(self) -> Tabletop:
+        return Tabletop((), ", ".join(map(str, self.cards)))
 
 
-class Peeking(CardsScene):
-    """It keeps what every scene has seen, and tells it the next one."""
+class Peeking(CardsView):
+    """It keeps what every view has seen, and tells it the next one."""
 
     known: dict[int, str] = {}  # noqa: RUF012 - that it is shared is the fault
 
@@ -165,51 +164,48 @@ class Peeking(CardsScene):
 
 
 class RevealingState(KuhnPokerState):
+    """It leaves the deal where a view can find it."""
+
     def _apply(self, player: int, action: Action) -> None:
         super()._apply(player, action)
-        Revealed.cards = self.cards
+        Revealed.found = self.cards
+
+
+class Revealed(CardsView):
+    found: Any = ()
+
+    def tabletop(self) -> Tabletop:
+        return Tabletop((), str(self.found))
+
+
+class Undrawn(CardsView):
+    """Its module is not one that draws."""
+
+    module = Path(__file__)
+
+    def to_json(self) -> dict[str, object]:
+        return {}
 
 
 class Revealing(KuhnPoker):
-    """Its states leave the deal where a scene can find it."""
+    View = Revealed  # type: ignore[assignment]
 
     def initial_state(self) -> KuhnPokerState:
         return RevealingState(self)
 
 
-class Revealed(CardsScene):
-    cards: Any = ()
-
-    def __init__(self, game: Game, seat: int | None) -> None:
-        pass
-
-    def update(self, event: Event) -> None:
-        pass
-
-    def to_json(self) -> Any:
-        return list(self.cards)
-
-
 @pytest.mark.parametrize(
-    ("game", "scene", "message"),
+    ("game", "message"),
     [
-        (KuhnPoker(), Peeking, "depends on who looked"),
-        (Revealing(), Revealed, "tells its world from another"),
+        (type("Looked", (KuhnPoker,), {"View": Peeking})(), "depends on who looked"),
+        (Revealing(), "tells its world from another"),
+        (type("Modules", (KuhnPoker,), {"View": Undrawn})(), "no function `draw`"),
     ],
 )
-def test_the_kit_finds_faulty_scenes(game: Game, scene: Any, message: str) -> None:
+def test_the_kit_finds_faulty_views(game: Game, message: str) -> None:
     with pytest.raises(AssertionError, match=message):
         for seed in range(4):
-            check_drawing(game, scene, seed)
-
-
-def test_the_kit_wants_a_module(tmp_path: Path) -> None:
-    class Elsewhere(CardsScene):
-        module = tmp_path / "scene.js"
-
-    Elsewhere.module.write_text("export const draws = 1;", encoding="utf-8")
-    with pytest.raises(AssertionError, match="no function `draw`"):
-        check_scene_module(Elsewhere)
+            check_drawing(game, seed)
 
 
 # The drawing
@@ -253,12 +249,9 @@ def page() -> Iterator[Page]:
 
 
 def answer(route: Route) -> None:
-    """The page's own files and the registered modules; nothing else may be asked for."""
-    modules = {
-        f"{name}.js": catalog().load("scene", name).module for name in catalog().names("scene")
-    }
+    """The page's own files and the module of the scene; nothing else may be asked for."""
     files = {"": (PAGE, "html"), "page.js": (SCRIPT, "javascript"), "style.css": (STYLE, "css")}
-    files |= {name: (path.read_text("utf-8"), "javascript") for name, path in modules.items()}
+    files["cluedo.js"] = (scene_module("cluedo").read_text("utf-8"), "javascript")
     body, kind = files[route.request.url.removeprefix("http://scenes.test/")]
     route.fulfill(
         body=body,

@@ -20,9 +20,10 @@ from web_viewer import record
 from arena.core.errors import ArenaError, UsageError
 from arena.episodes.replay import read_replay
 from replays.analysis.replay_analysis import ReplayAnalysis
+from replays.analysis.scenes import scene_module
 from replays.web import bundle
 from replays.web.bundle import write_bundle
-from replays.web.page_files import encode, encode_for_html, page_files, scene_file
+from replays.web.page_files import encode, encode_for_html, page_files
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
@@ -221,7 +222,7 @@ def test_hostile_texts_stay_data(tmp_path: Path) -> None:
 
 
 def test_a_scene_is_in_the_file_that_needs_it(clue: Path, tmp_path: Path) -> None:
-    lines = scene_file("cluedo").read_text(encoding="utf-8").splitlines()
+    lines = scene_module("cluedo").read_text(encoding="utf-8").splitlines()
     scene = max((line for line in lines if "export" not in line), key=len)
     with_scene = bundle.render(bundle.collect_documents(read_replay(clue), 0), "cluedo")
     assert scene in "".join(modules_of(with_scene).values())

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, runtime_checkable
 
 from arena.core.event import Event
 from arena.core.view.pieces import Panel, Part
@@ -58,21 +58,11 @@ class TableView(Protocol):
         """Return the table now."""
 
 
-class ViewedGame(Protocol):
-    """The part of a game that draws it."""
+@runtime_checkable
+class Scene(TableView, Protocol):
+    """A view that a web page draws by an ES module of its own; all others are drawn in one way.
 
-    def new_view(self, seat: int | None) -> TableView | None: ...
-
-
-class Scene(Protocol):
-    """The table as a drawing of its own for a web page, see `TableView`.
-
-    Most games need none: a `TableView` is drawn everywhere. A game registers its scene with
-    `catalog.add("scene", GAME, "module:Class")`. The class is called with the game and the viewer's
-    seat (None: the viewer sees everything). It is made only from the events that the seat has
-    witnessed, so it cannot show hidden information.
-
-    The ES module of a scene has one function:
+    The module has one function:
 
         export function draw(scene, context)
 
@@ -90,14 +80,17 @@ class Scene(Protocol):
     module: ClassVar[Path]
     """The file of the ES module that draws it."""
 
-    def update(self, event: Event) -> None:
-        """Add one more event that the viewer witnessed."""
-
     def to_json(self) -> Mapping[str, object]:
         """Return the table now, as the module expects it; the value does not change later.
 
         A JSON object: a dict or a `TypedDict` of values that the json module can write.
         """
+
+
+class ViewedGame(Protocol):
+    """The part of a game that draws it."""
+
+    def new_view(self, seat: int | None) -> TableView | None: ...
 
 
 def draw_tabletop(game: ViewedGame, events: Sequence[Event], seat: int | None) -> Tabletop | None:

@@ -11,10 +11,9 @@ from arena.agents.typed_action import usual_action
 from arena.core.action import Action, field_names
 from arena.core.analysis import Knowledge
 from arena.core.observation import TextLevel
-from arena.core.view.tabletop import Scene
 from replays.analysis.documents import PosteriorEntryJson, SceneJson
 from replays.analysis.posterior import placement_json, posterior_entry
-from replays.analysis.scenes import scene_factory, scene_name
+from replays.analysis.scenes import new_scene
 from replays.web.play.documents import (
     Help,
     KindJson,
@@ -46,8 +45,7 @@ class SeatView:
         self.help: Help = "none"
         self._game = game
         self._witnessed: list[Event] = []
-        name = scene_name(game)
-        self._scene: Scene | None = scene_factory(name)(game, seat) if name else None
+        self._scene = new_scene(game, seat)
         self._drawn = self._before = self._draw()
         self._knowledge: Knowledge | None = None
         self._known = 0

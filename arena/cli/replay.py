@@ -150,18 +150,17 @@ def export(options: ExportOptions) -> int:
 
     arena replay export FOLDER --format chat --out games.jsonl
     """
-    from trainers.export import exporter_class
-    from trainers.export.exporter import export_replays
+    from trainers.export.exporter import export_format, export_replays
 
-    make = exporter_class(options.format)
-    out, suffix = options.out or Path(f"replays-{make.suffix}"), Path(make.suffix).suffix
+    form = export_format(options.format)
+    out, suffix = options.out or Path(f"replays-{form.suffix}"), Path(form.suffix).suffix
     if out.suffix.lower() in SUFFIXES - {suffix}:
         raise UsageError(
             f"--out {out}: --format {options.format} writes {suffix}; name the file "
             f"{out.with_suffix(suffix)}"
         )
     with counter("replays") as count:
-        exported = export_replays(options.paths, out, make, options.reward, count)
+        exported = export_replays(options.paths, out, form, options.reward, count)
     _print_result(exported, options.as_json)
     return 0
 

@@ -30,8 +30,7 @@ from arena.llm.backend import Message, Request, Sampling
 from arena.llm.service import LLMService
 from arena.plugins.loader import make_game
 from backends.scripted import ScriptedBackend, ScriptedReply
-from trainers.export import exporter_class
-from trainers.export.exporter import ExportResult, export_replays
+from trainers.export.exporter import ExportResult, export_format, export_replays
 from trainers.export.seat_replies import ReplyReader, SeatReplies
 from trainers.rewards import information_gains
 from trainers.trajectory import Judgement
@@ -80,7 +79,7 @@ def in_order(*texts: str | ScriptedReply) -> Replies:
 
 
 def export(paths: Sequence[Path], form: str, out: Path, reward: str = "") -> ExportResult:
-    return export_replays(paths, out, exporter_class(form), reward)
+    return export_replays(paths, out, export_format(form), reward)
 
 
 def rows_of(path: Path) -> list[dict[str, Any]]:

@@ -2,24 +2,21 @@
 
 Each column is described in the file itself: `pyarrow.parquet.read_schema(FILE)`. The rows of a
 game's seat are adjacent, up to the row that is `done`; the rows that are `last` are one for each
-decision. The file is written in row groups, so memory does not grow with the number of games.
+decision.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
-from typing import BinaryIO, ClassVar
-
-from pydantic import JsonValue
+from itertools import islice
+from typing import BinaryIO
 
 from arena.agents.chat import Attempt
 from arena.core.version import __version__
 from arena.plugins.catalog import require
-from trainers.export.exporter import Exporter
-from trainers.export.seat_replies import SeatReplies, reward_terms
+from trainers.export.seat_replies import Row, SeatReplies, reward_terms
 from trainers.rewards import information_gains
 
 require("--format parquet", ("pyarrow",), "train")
@@ -30,68 +27,47 @@ import pyarrow.parquet as pq  # noqa: E402
 SCHEMA_VERSION = 3
 """Version of the columns; it changes with any of them."""
 ROWS = 1024
-"""Number of rows after which they are written."""
+"""Number of rows that are written at once."""
 
 
-class ParquetExport(Exporter):
-    """Exporter with one row per reply."""
+def reply_rows(seat: SeatReplies) -> Iterator[Row]:
+    """Yield a row for each reply of a seat."""
+    facts, gains = seat.facts, _information_gains(seat)
+    for place, reply in enumerate(seat.replies, start=1):
+        ply, attempt, tokens = reply.ply, reply.attempt, reply.attempt.tokens
+        gain = None
+        if gains is not None:
+            # Corrected replies gain nothing: the decision's gain belongs to its last reply.
+            gain = gains[ply.number] if reply.last else 0.0
+        yield {
+            **facts,
+            **{name: getattr(attempt, name) for name in _ATTEMPT_COLUMNS},
+            "prompt": [{"role": each.role, "content": each.content} for each in reply.request],
+            "sampling": json.dumps(attempt.sampling, sort_keys=True),
+            "completion_token_ids": [number for number, _, _ in tokens],
+            "logprobs": [logprob for _, logprob, _ in tokens],
+            "sampled_logprobs": [sampled for _, _, sampled in tokens],
+            "ply": ply.number,
+            "attempt": reply.number,
+            "last": reply.last,
+            "done": place == len(seat.replies),
+            "action": str(ply.decision.action),
+            "fallback": ply.decision.failure,
+            "information_gain": gain,
+            "judgements": [asdict(each) for each in seat.judgements(reply)],
+        }
 
-    suffix: ClassVar[str] = "replies.parquet"
 
-    def __init__(self, file: BinaryIO, reward: str) -> None:
-        self._file = file
-        self._schema = schema(reward)
-        self._writer: pq.ParquetWriter | None = None
-        self._pending: list[dict[str, JsonValue]] = []
-
-    def rows(self, seat: SeatReplies) -> Iterator[dict[str, JsonValue]]:
-        facts, gains = seat.facts, _information_gains(seat)
-        for place, reply in enumerate(seat.replies, start=1):
-            ply, attempt, tokens = reply.ply, reply.attempt, reply.attempt.tokens
-            gain = None
-            if gains is not None:
-                # Corrected replies gain nothing: the decision's gain belongs to its last reply.
-                gain = gains[ply.number] if reply.last else 0.0
-            yield {
-                **facts,
-                **{name: getattr(attempt, name) for name in _ATTEMPT_COLUMNS},
-                "prompt": [{"role": each.role, "content": each.content} for each in reply.request],
-                "sampling": json.dumps(attempt.sampling, sort_keys=True),
-                "completion_token_ids": [number for number, _, _ in tokens],
-                "logprobs": [logprob for _, logprob, _ in tokens],
-                "sampled_logprobs": [sampled for _, _, sampled in tokens],
-                "ply": ply.number,
-                "attempt": reply.number,
-                "last": reply.last,
-                "done": place == len(seat.replies),
-                "action": str(ply.decision.action),
-                "fallback": ply.decision.failure,
-                "information_gain": gain,
-                "judgements": [asdict(each) for each in seat.judgements(reply)],
-            }
-
-    def write(self, rows: Sequence[dict[str, JsonValue]]) -> None:
-        self._pending += rows
-        if len(self._pending) >= ROWS:
-            self._flush()
-
-    def finish(self) -> None:
-        self._flush()
-        if self._writer is not None:
-            self._writer.close()
-
-    def close(self) -> None:
-        if self._writer is not None:
-            with suppress(OSError):  # The file is given up; its error was raised before.
-                self._writer.close()
-            self._writer.is_open = False  # Otherwise its destructor would close it again.
-
-    def _flush(self) -> None:
-        if self._pending:
-            if self._writer is None:
-                self._writer = pq.ParquetWriter(self._file, self._schema, compression="zstd")
-            self._writer.write_table(pa.Table.from_pylist(self._pending, self._schema))
-            self._pending = []
+def write_parquet(file: BinaryIO, rows: Iterable[Row], reward: str) -> None:
+    """Write rows in groups, so that memory does not grow with the number of games."""
+    columns, left = schema(reward), iter(rows)
+    writer = pq.ParquetWriter(file, columns, compression="zstd")
+    try:
+        while group := [*islice(left, ROWS)]:
+            writer.write_table(pa.Table.from_pylist(group, columns))
+        writer.close()
+    finally:
+        writer.is_open = False  # Otherwise its destructor would close a broken file again.
 
 
 def _information_gains(seat: SeatReplies) -> dict[int, float] | None:

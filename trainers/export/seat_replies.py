@@ -25,6 +25,7 @@ from trainers.credit import ILLEGAL
 from trainers.rewards import RewardBreakdown, Rewards, SeatEpisode, default_reward
 from trainers.trajectory import Judgement, Judgements
 
+Row = dict[str, JsonValue]
 TOKEN_ID_LIMIT = 2**31
 """Larger than any vocabulary; ids are int32 in Parquet."""
 COUNT_LIMIT = 2**53

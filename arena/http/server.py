@@ -40,6 +40,7 @@ WRITE_SECONDS = 60.0
 BODY_GRACE_SECONDS = 2.0
 """After the time limit for a body: the application answers 408 before the connection ends."""
 MAX_CONNECTIONS = 4096
+"""Connections at the same time; fewer if the process may open fewer files."""
 
 
 class ListeningSocket:
@@ -194,14 +195,14 @@ class DeadlineProtocol(H11Protocol):
         self.transport.abort()
 
 
-def connection_limits(max_connections: int) -> tuple[int, int]:
+def connection_limits() -> tuple[int, int]:
     """Return how many connections fit, and how many are accepted in one turn of the event loop.
 
     Raises the soft limit on file descriptors of this process if it can. asyncio accepts a whole
     backlog before any of these connections is counted, and a connection that is replaced keeps its
     descriptor for some turns: so half of the descriptors stay free, also for the model and the log.
     """
-    available = 2 * max_connections
+    available = 2 * MAX_CONNECTIONS
     with suppress(ImportError):  # Windows has no such limit.
         import resource
 
@@ -210,7 +211,7 @@ def connection_limits(max_connections: int) -> tuple[int, int]:
             available = min(available, hard)
         if soft != resource.RLIM_INFINITY and soft < available:
             resource.setrlimit(resource.RLIMIT_NOFILE, (available, hard))
-    return max(1, min(max_connections, available // 2)), max(4, min(64, available // 32))
+    return max(1, min(MAX_CONNECTIONS, available // 2)), max(4, min(64, available // 32))
 
 
 class DrainingServer(uvicorn.Server):
@@ -250,7 +251,6 @@ async def run_server(
     greeting: str,
     *,
     drain_seconds: float = 1.0,
-    max_connections: int = MAX_CONNECTIONS,
     websocket_bytes: int = 0,
 ) -> None:
     """Serve an ASGI application on a bound socket until SIGINT or SIGTERM.
@@ -260,11 +260,10 @@ async def run_server(
         listener: Its socket, which the caller closes.
         greeting: A line for standard output, printed when the server accepts connections.
         drain_seconds: Time limit for running requests after the first signal.
-        max_connections: Connections at the same time; fewer if the process may open fewer files.
         websocket_bytes: The longest message of a WebSocket; a longer one ends the connection. 0
             serves no WebSockets, and an application without them needs no start-up of its own.
     """
-    limit, accepted_at_once = connection_limits(max_connections)
+    limit, accepted_at_once = connection_limits()
     config = uvicorn.Config(
         app,
         loop="asyncio",

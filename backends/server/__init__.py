@@ -62,12 +62,5 @@ class ServeOptions(Config):
     """Largest body in bytes; a larger one gets status 413."""
     max_queue_bytes: int = setting(64_000_000, LIMITS, ge=1)
     """Bytes of the bodies of all requests in progress; beyond it they get status 503."""
-    max_connections: int = setting(4096, LIMITS, ge=1)
-    """Above half of it, new connections replace stalled ones."""
     max_adapters: int | None = setting(None, LIMITS, ge=1)
     """Loading one more unloads the oldest. Default: keep all."""
-    quiet: bool = setting(False, flag="--quiet")
-    """Print no line for each request, which goes to standard error; where that is no terminal, a
-    count every ten seconds."""
-    log_requests: bool = setting(False, flag="--log-requests")
-    """Print each request as a line of JSON instead."""

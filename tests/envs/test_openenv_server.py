@@ -308,12 +308,16 @@ def test_a_model_of_this_process_is_an_opponent() -> None:
     """The extras `openenv` and `embedded` install together and work together."""
     llm = LLMService(Settings.load())
     host = hosted(CLUEDO, "embedded:clue-tiny", llm=llm, max_turns=2)
-    env = GameEnvironment(host)
-    seen = env.reset(seed=1)
-    while not seen.done:
-        seen = env.step(call("reply", text=seen.legal_actions[0]))
-    assert seen.outcome == "stopped after 2 turns"
-    env.close()
+
+    async def play() -> None:
+        env = GameEnvironment(host)
+        seen = await env.reset_async(seed=1)
+        while not seen.done:
+            seen = await env.step_async(call("reply", text=seen.legal_actions[0]))
+        assert seen.outcome == "stopped after 2 turns"
+        env.close()
+
+    asyncio.run(play())
 
 
 def test_without_the_token_nothing_is_served() -> None:
@@ -340,14 +344,18 @@ def test_without_the_token_nothing_is_served() -> None:
 
 def test_the_reward_and_its_terms_come_at_the_end() -> None:
     score = Rewards.parse("win=1,entropy_removed=0.5", CLUEDO).score
-    env = GameEnvironment(hosted(CLUEDO, "bot:novice"), score)
-    seen = env.reset(seed=1)
-    while not seen.done:
-        assert seen.reward == 0.0 and not seen.terms
-        seen = env.step(call("reply", text=seen.legal_actions[-1]))
-    assert seen.reward == pytest.approx(seen.terms["win"] + 0.5 * seen.terms["entropy_removed"])
-    assert env.reset(seed=1).terms == {}
-    env.close()
+
+    async def play() -> None:
+        env = GameEnvironment(hosted(CLUEDO, "bot:novice"), score)
+        seen = await env.reset_async(seed=1)
+        while not seen.done:
+            assert seen.reward == 0.0 and not seen.terms
+            seen = await env.step_async(call("reply", text=seen.legal_actions[-1]))
+        assert seen.reward == pytest.approx(seen.terms["win"] + 0.5 * seen.terms["entropy_removed"])
+        assert (await env.reset_async(seed=1)).terms == {}
+        env.close()
+
+    asyncio.run(play())
 
 
 class AllSeats(HostedGame):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol
 
 from fastapi.responses import JSONResponse
 from openenv.core.env_server.http_server import create_fastapi_app
@@ -43,8 +43,6 @@ MAX_EPISODE_ID = 255
 MAX_SESSIONS = 64
 SESSION_SECONDS = 1800.0
 
-T = TypeVar("T")
-
 
 class ScoredEpisode(Protocol):
     """The reward of one seat of a finished game, and its terms by name, unweighted."""
@@ -62,8 +60,6 @@ Scoring = Callable[[SeatEpisode], ScoredEpisode]
 class GameEnvironment(Environment):
     """One session of a hosted game.
 
-    `reset` and `step` are also there without a running event loop, for use in this process.
-
     Args:
         host: What is played.
         score: The reward at the end of a game; None: the return that the game gives the seat.
@@ -80,7 +76,6 @@ class GameEnvironment(Environment):
         self._seat = self._steps = self._read = 0
         self._turn: SeatTurn
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._own_loop: asyncio.AbstractEventLoop | None = None
         self._busy = self._closed = False
 
     async def reset_async(
@@ -146,17 +141,11 @@ class GameEnvironment(Environment):
             self._steps += 1
             return self._observe(session, action.tool_name)
 
-    def reset(
-        self, seed: int | None = None, episode_id: str | None = None, **more: Any
-    ) -> GameObservation:
-        """Do the same as `reset_async`, without a running event loop."""
-        return self._run(self.reset_async(seed, episode_id, **more))
+    def reset(self, *_: Any, **__: Any) -> GameObservation:
+        """Refuse: the other seats are played in the event loop of the session."""
+        raise NotImplementedError("GameEnvironment is async: await reset_async and step_async")
 
-    def step(
-        self, action: Any, timeout_s: float | None = None, **more: Any
-    ) -> GameObservation | ListToolsObservation:
-        """Do the same as `step_async`, without a running event loop."""
-        return self._run(self.step_async(action, timeout_s, **more))
+    step = reset
 
     @property
     def state(self) -> GameState:
@@ -181,14 +170,7 @@ class GameEnvironment(Environment):
     def close(self) -> None:
         """End the session and its game. May be called from another thread than the event loop's."""
         self._closed = True
-        if self._own_loop is not None:
-            session = self._session
-            self._leave()
-            if session is not None:
-                self._own_loop.run_until_complete(session.close())
-            self._own_loop.close()
-            self._own_loop = None
-        elif self._loop is not None and not self._loop.is_closed():
+        if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._leave)
 
     def _leave(self) -> None:
@@ -238,11 +220,6 @@ class GameEnvironment(Environment):
             legal_actions=list(self._turn.observation.legal_actions.notations()),
             **{"reward": 0.0, **fields},
         )
-
-    def _run(self, work: Coroutine[Any, Any, T]) -> T:
-        if self._own_loop is None:
-            self._own_loop = asyncio.new_event_loop()
-        return self._own_loop.run_until_complete(work)
 
 
 def make_app(

@@ -1,4 +1,4 @@
-"""What one viewer of Leduc hold'em knows: notes, arrays, exact probabilities, strategies, bots.
+"""Exact knowledge of one viewer of Leduc hold'em, strategies, and judgements of moves by both.
 
 The declared model of play: the others draw evenly from their legal moves. These do not depend on
 their cards, so their moves reveal nothing, and the posterior is that of the unseen copies. This is
@@ -12,120 +12,40 @@ and the probabilities of fold, call and raise.
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property, partial
+from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-from arena import Action, ArraySpec, Event, GameArrays, Notes, Observation, Placement, Seat
-from arena.agents.agent import MixedBot
-from arena.core.errors import UsageError
+from pydantic import JsonValue
+
+from arena import (
+    CHANCE,
+    Action,
+    Assessment,
+    Comment,
+    GameAnalysis,
+    Measure,
+    Observation,
+    Outcome,
+    Placement,
+    Ply,
+    Step,
+    WeightedSum,
+)
+from arena.core.analysis import DecisionKind, Fact, SeatAssessor
+from arena.core.text import per_cent
+from games.leduc_poker.notes import LeducKey, LeducNotes
 from games.leduc_poker.rules import (
-    ANTE,
     LETTERS,
     MOVES,
-    BoardCardDealt,
-    HoleCardDealt,
-    LeducBetting,
-    LeducMoved,
+    DealHoleCards,
     LeducPoker,
     LeducShowdown,
     card_chances,
     strength,
 )
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-
-COLUMNS = {str(action): column for column, action in enumerate(MOVES.values())}
-"""Columns of the array of moves, by the text of the move."""
-
-
-class LeducNotes(Notes):
-    """The table as one viewer sees it. Texts, arrays, bots and views read it.
-
-    Args:
-        game: The game that is played.
-        player: The seat of the viewer; -1 for a viewer who sees everything.
-    """
-
-    game: LeducPoker
-
-    def __init__(self, game: LeducPoker, player: int) -> None:
-        super().__init__(game, player)
-        self.cards: dict[int, str] = {}
-        """The cards that the viewer has seen, by seat."""
-        self.board = ""
-        """The board card; empty before it is dealt."""
-        self.betting = LeducBetting.start(game.options)
-        self.is_shown = False
-        """True if cards were shown at the end."""
-
-    def update(self, event: Event) -> None:
-        """Add one more event that the viewer witnessed."""
-        match event:
-            case HoleCardDealt(player, card):
-                self.cards[player] = card
-            case BoardCardDealt(card):
-                self.board = card
-                self.betting = self.betting.next_round()
-            case LeducMoved(move=move):
-                self.betting = self.betting.after(move[0])
-            case LeducShowdown(cards):
-                self.cards |= {seat: card for seat, card in enumerate(cards) if card}
-                self.is_shown = True
-
-    @property
-    def own(self) -> str:
-        """The viewer's own card; empty before the deal."""
-        return self.cards.get(self.player, "")
-
-
-class LeducArrays(GameArrays):
-    """Observations of Leduc hold'em as arrays."""
-
-    game: LeducPoker
-
-    @cached_property
-    def specs(self) -> Mapping[str, ArraySpec]:
-        players, ranks = self.game.num_players, len(self.game.deck)
-        # All check but the last player, who raises; after each raise the others answer, and the
-        # last of them may raise again: check, raise, raise, call.
-        most_moves = (players - 1) * (self.game.options.raises + 1) + 1
-        return {
-            "player": ArraySpec(shape=(players,), low=0, high=1),
-            "cards": ArraySpec(shape=(players, ranks), low=0, high=1),
-            "board": ArraySpec(shape=(ranks,), low=0, high=1),
-            "moves": ArraySpec(shape=(2, most_moves, len(MOVES)), low=0, high=1),
-            "chips": ArraySpec(shape=(players,), low=0, high=self.game.most_chips),
-        }
-
-    def read(self, observation: Observation) -> dict[str, NDArray[Any]]:
-        """Return one-hot rows: seat, known cards by seat, board, moves by round; and the chips."""
-        deck, at = self.game.deck, self._offsets
-        block = bytearray(self._seat_blocks[observation.player])
-        cards, board, chips = at["cards"], at["board"], at["chips"]
-        # The moves of the first round, those of the second, then the chips.
-        place, second = at["moves"], (at["moves"] + chips) // 2
-        block[chips:] = bytes((ANTE,)) * self.game.num_players
-        for event in observation.events:
-            if isinstance(event, LeducMoved):
-                block[place + COLUMNS[event.move]] = 1
-                place += len(MOVES)
-                block[chips + event.player] += event.chips
-            # Only cards that the observer has seen; the others stay zeros.
-            elif isinstance(event, HoleCardDealt):
-                block[cards + event.player * len(deck) + deck.index(event.card)] = 1
-            elif isinstance(event, BoardCardDealt):
-                block[board + deck.index(event.card)] = 1
-                place = second
-            elif isinstance(event, LeducShowdown):
-                for seat, card in enumerate(event.cards):
-                    if card:
-                        block[cards + seat * len(deck) + deck.index(card)] = 1
-        return self._from_block(block)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,79 +66,90 @@ class ShowdownChances:
         return self.win + self.tie / 2
 
 
-def showdown_chances(notes: LeducNotes) -> ShowdownChances:
-    """Return the chances of the hand of a viewer, whose card has been dealt, at a showdown."""
-    own, win, tie = notes.own, 0.0, 0.0
-    rivals = [seat for seat in notes.betting.left if seat != notes.player]
-    for cards, chance in joint_hands(notes, rivals):
-        # Before the board card, all of its possible values are summed over.
-        seen = (own, *cards)
-        boards = {notes.board: 1.0} if notes.board else card_chances(seen, notes.game.deck)
-        for board, weight in boards.items():
-            # Joint probability of the other cards and the board card.
-            margin = strength(own, board) - max(strength(card, board) for card in cards)
-            win += chance * weight * (margin > 0)
-            tie += chance * weight * (margin == 0)
-    return ShowdownChances(win, tie)
-
-
-class LeducKnowledge:
-    """Knowledge of one seat about the cards of the others.
+class LeducKnowledge(LeducNotes):
+    """Notes of one seat with exact probabilities of the cards of the others.
 
     Example:
-        >>> from games.leduc_poker.rules import LeducPoker
         >>> from games.leduc_poker.rules import HoleCardDealt
         >>> knowledge = LeducKnowledge(LeducPoker(), 0)
         >>> knowledge.update(HoleCardDealt(0, "King"))
-        >>> knowledge.probabilities()
+        >>> knowledge.probabilities(1)
         {'Jack': 0.4, 'Queen': 0.4, 'King': 0.2}
         >>> knowledge.world_count()
         3
     """
 
-    def __init__(self, game: LeducPoker, player: int) -> None:
-        self.notes = LeducNotes(game, player)
-        """The facts that it rests on."""
-
-    def update(self, event: Event) -> None:
-        """Add one more event that the player witnessed."""
-        self.notes.update(event)
-
     @property
     def _others(self) -> list[int]:
-        seats = range(self.notes.game.num_players)
-        return [seat for seat in seats if seat != self.notes.player]
+        return [seat for seat in range(self.game.num_players) if seat != self.player]
 
-    def probabilities(self, other: int | None = None) -> dict[str, float]:
-        """Return the probability of each card of another player; of two it needs no number."""
-        return hand_probabilities(self.notes, other)
+    @property
+    def _seen(self) -> tuple[str, ...]:
+        """The cards that the viewer has seen."""
+        return (*self.cards.values(), *filter(None, (self.board,)))
+
+    def probabilities(self, other: int) -> dict[str, float]:
+        """Return the probability of each card of another player, given all that the viewer saw.
+
+        It is the share of the card among the copies that the viewer has not seen.
+        """
+        # After a showdown nothing is left to infer.
+        if other in self.cards:
+            return {self.cards[other]: 1.0}
+        return dict(card_chances(self._seen, self.game.deck))
 
     def placement(self) -> Placement:
         """Return the probabilities of the others' cards as a table, a row for each of them."""
-        game, others = self.notes.game, self._others
-        rows = []
-        for other in others:
+        game, rows = self.game, []
+        for other in self._others:
             chances = self.probabilities(other)
             rows.append(tuple(chances.get(card, 0.0) for card in game.deck))
-        things = tuple(f"card of {game.seat_names[other]}" for other in others)
+        things = tuple(f"card of {game.seat_names[other]}" for other in self._others)
         return Placement(things, ("hidden card",) * len(rows), game.deck, tuple(rows))
 
     def entropy(self) -> float:
         """Return the uncertainty about the cards of the other players, in bits."""
         # H = -sum p log2 p; cards of probability 0 are not listed.
-        hands = joint_hands(self.notes, self._others)
-        return math.fsum(-p * math.log2(p) for _, p in hands)
+        return math.fsum(-p * math.log2(p) for _, p in self._hands(self._others))
 
     def world_count(self) -> int:
         """Return the number of cards that the others may have; suits do not count."""
-        return sum(1 for _ in joint_hands(self.notes, self._others))
+        return sum(1 for _ in self._hands(self._others))
+
+    def _hands(self, seats: Sequence[int]) -> Iterator[tuple[tuple[str, ...], float]]:
+        """Yield the cards that some other players may have, with their probabilities."""
+
+        def draw(cards: tuple[str, ...], chance: float) -> Iterator[tuple[tuple[str, ...], float]]:
+            if len(cards) == len(seats):
+                yield cards, chance
+                return
+            # Cards drawn so far are not in the deck any more; those that were shown never are.
+            drawn = (c for seat, c in zip(seats, cards, strict=False) if seat not in self.cards)
+            known = self.cards.get(seats[len(cards)])
+            left = card_chances((*self._seen, *drawn), self.game.deck)
+            for card, probability in ({known: 1.0} if known else left).items():
+                yield from draw((*cards, card), chance * probability)
+
+        yield from draw((), 1.0)
+
+    def showdown(self) -> ShowdownChances:
+        """Return the chances of the viewer's hand, whose card has been dealt, at a showdown."""
+        own, win, tie = self.own, 0.0, 0.0
+        for cards, chance in self._hands([s for s in self.betting.left if s != self.player]):
+            # Before the board card, all of its possible values are summed over.
+            seen = (own, *cards)
+            boards = {self.board: 1.0} if self.board else card_chances(seen, self.game.deck)
+            for board, weight in boards.items():
+                # Joint probability of the other cards and the board card.
+                margin = strength(own, board) - max(strength(card, board) for card in cards)
+                win += chance * weight * (margin > 0)
+                tie += chance * weight * (margin == 0)
+        return ShowdownChances(win, tie)
 
 
 # Strategies
 
 
-LeducKey = tuple[str, str, str]
-"""An information set: own card, board card or "", moves."""
 Strategy = Mapping[LeducKey, Mapping[str, float]]
 """Probability of each legal move, by its letter."""
 
@@ -266,104 +197,170 @@ def move_values() -> Mapping[LeducKey, Mapping[str, float]]:
                 assert isinstance(observation.notes, LeducNotes)
                 moves = enumerate(observation.legal_actions, start=first)
                 row = {LETTERS[action]: float(found[pair]) for pair, action in moves}
-                values[own_key(observation.notes)] = row
+                values[observation.notes.key] = row
     return values
-
-
-def own_key(notes: LeducNotes) -> LeducKey:
-    """Return the information set of the viewer."""
-    return notes.own, notes.board, str(notes.betting)
 
 
 def probabilities(strategy: Strategy, observation: Observation) -> dict[Action, float]:
     """Return the probability of each legal action of the observer under a strategy."""
     notes = observation.notes
     assert isinstance(notes, LeducNotes)
-    return {MOVES[move]: p for move, p in strategy[own_key(notes)].items()}
+    return {MOVES[move]: p for move, p in strategy[notes.key].items()}
 
 
-def hand_probabilities(notes: LeducNotes, other: int | None = None) -> dict[str, float]:
-    """Return the probability of each card of another player, given all that the viewer saw.
-
-    It is the share of the card among the copies that the viewer has not seen.
-
-    Args:
-        notes: Facts of the viewer.
-        other: The seat of the other player; None: that of the other one of two.
-    """
-    other = 1 - notes.player if other is None else other
-    # After a showdown nothing is left to infer.
-    if other in notes.cards:
-        return {notes.cards[other]: 1.0}
-    return dict(card_chances(_seen(notes), notes.game.deck))
+# Judgements
 
 
-def joint_hands(notes: LeducNotes, seats: Sequence[int]) -> Iterator[tuple[tuple[str, ...], float]]:
-    """Yield the cards that some other players may have, with their probabilities.
+FACTS: dict[str, Fact] = {
+    "share": Fact("%", "expected share of the pot, against a random hand", of_position=True),
+    "price": Fact("%", "share of the pot above which a call pays", of_position=True),
+    "equilibrium": Fact("%", "probability of the move in the equilibrium"),
+}
+"""Descriptions of the facts of assessments, by name."""
 
-    Args:
-        notes: Facts of the viewer.
-        seats: The other players.
-    """
+ACCURACY = 0.01
+"""Chips below which a difference of values is an error of the bundled equilibrium."""
 
-    def draw(cards: tuple[str, ...], chance: float) -> Iterator[tuple[tuple[str, ...], float]]:
-        if len(cards) == len(seats):
-            yield cards, chance
-            return
-        known = notes.cards.get(seats[len(cards)])
-        # The cards drawn so far are not in the deck any more; those that were shown never are.
-        drawn = (c for seat, c in zip(seats, cards, strict=False) if seat not in notes.cards)
-        chances = {known: 1.0} if known else card_chances((*seen, *drawn), notes.game.deck)
-        for card, probability in chances.items():
-            yield from draw((*cards, card), chance * probability)
-
-    seen = _seen(notes)
-    yield from draw((), 1.0)
-
-
-def _seen(notes: LeducNotes) -> tuple[str, ...]:
-    """Return the cards that the viewer has seen."""
-    return (*notes.cards.values(), *filter(None, (notes.board,)))
-
-
-# Bots
-
-
-class Odds(MixedBot):
-    """Bot that compares its chance against a random hand with the price of a call.
-
-    It raises if it expects more than `RAISING` of the pot, folds if a call costs more than its
-    expected share, and never bluffs.
-    """
-
-    RAISING = 0.6
-
-    def probabilities(self, observation: Observation) -> Mapping[Action, float]:
-        notes = observation.notes
-        assert isinstance(notes, LeducNotes)
-        betting, share = notes.betting, showdown_chances(notes).share
-        # The strength of the hand alone decides: the bot does not read the other player.
-        if share > self.RAISING and "r" in betting.legal:
-            return {MOVES["r"]: 1.0}
-        # A call pays if share * (pot + price) > price.
-        pays = share * (betting.pot + betting.price) > betting.price
-        return {MOVES["c" if pays or not betting.price else "f"]: 1.0}
+MEASURES: tuple[Measure, ...] = (
+    Measure(
+        "equilibrium_probability",
+        "probability of own moves in equilibrium",
+        "probability",
+        "higher",
+        "Probability that the bundled approximate equilibrium takes the same move; over moves with "
+        "the default options. An equilibrium that mixes has less than 1 itself.",
+    ),
+    Measure(
+        "value_lost",
+        "chips lost by own moves",
+        "chips per move",
+        "lower",
+        "Expected chips of the best legal move minus those of the move, against the bundled "
+        "equilibrium, with best responses later on; over moves with the default options. The luck "
+        "of the cards is not in it. Less than 0.01 chips, the accuracy of the equilibrium, is 0.",
+    ),
+    Measure(
+        "calls_paid",
+        "calls at a fair price",
+        "share",
+        "higher",
+        "Calls whose expected share of the pot at a showdown, against a player who moves at "
+        "random, was at least the price; over calls of a raise.",
+    ),
+)
 
 
-class Equilibrium(MixedBot):
-    """Bot that plays the bundled approximate Nash equilibrium, computed by CFR+.
+class LeducAssessor(SeatAssessor):
+    """Assessor of one hand; its kinds are `move` and `knowledge`."""
 
-    Whatever the other player does, it loses on average at most its exploitability more than the
-    value of the game; `tests/games/test_leduc_poker.py` states the figure.
-    """
+    game: LeducPoker
 
-    def __init__(self, seat: Seat) -> None:
-        super().__init__(seat)
-        assert isinstance(seat.game, LeducPoker)
-        if not seat.game.is_solved:
-            raise UsageError(
-                "bot:equilibrium knows leduc_poker with its default options only; use bot:odds"
-            )
+    def _begin(self) -> None:
+        self._knowledge = {seat: LeducKnowledge(self.game, seat) for seat in self._assessed}
+        self._entropies: dict[int, list[float]] = {seat: [] for seat in self._assessed}
+        """Entropy of each seat after the deal, and at each of its decisions, in bits."""
 
-    def probabilities(self, observation: Observation) -> Mapping[Action, float]:
-        return probabilities(equilibrium(), observation)
+    def ply(self, ply: Ply) -> list[Assessment]:
+        """Process the next ply; return its assessment if it was a decision."""
+        found = list[Assessment]()
+        knowledge = self._knowledge.get(ply.player)
+        if knowledge:
+            # Judged before the events of the ply, in the position of the decision.
+            self._entropies[ply.player].append(knowledge.entropy())
+            if self._wants("move"):
+                found.append(_judge(ply, knowledge))
+        for seat, known in self._knowledge.items():
+            for event in ply.events:
+                if event.seen_by(seat):
+                    known.update(event)
+            # The first entry is the entropy after the deal of hole cards.
+            if ply.player == CHANCE and not self._entropies[seat]:
+                self._entropies[seat].append(known.entropy())
+        self._latest_ply = ply.number
+        return found
+
+    def end(self, outcome: Outcome) -> list[Assessment]:
+        """Return the entropies of each seat. This changes nothing."""
+        if not self._wants("knowledge"):
+            return []
+        return [
+            self._knowledge_of(seat, entropies[0], entropies[-1])
+            for seat, entropies in self._entropies.items()
+            if entropies
+        ]
+
+
+def _judge(ply: Ply, knowledge: LeducKnowledge) -> Assessment:
+    betting, share = knowledge.betting, knowledge.showdown().share
+    move = LETTERS[ply.decision.action]
+    facts: dict[str, JsonValue] = {"move": move, "share": share}
+    measured = dict[str, WeightedSum]()
+    if knowledge.game.is_solved:
+        facts["equilibrium"] = usual = equilibrium()[knowledge.key].get(move, 0.0)
+        measured["equilibrium_probability"] = WeightedSum(usual)
+        values = move_values()[knowledge.key]
+        lost = max(values.values()) - values[move]
+        measured["value_lost"] = WeightedSum(lost if lost >= ACCURACY else 0.0)
+    if betting.price:
+        # A call of c chips into a pot of p pays if share * (p + c) >= c.
+        facts["price"] = price = betting.price / (betting.pot + betting.price)
+        if move == "c":
+            measured["calls_paid"] = WeightedSum(float(share >= price))
+    return Assessment(ply.number, ply.player, "move", facts, measured)
+
+
+DECISION_KINDS = {
+    "move": DecisionKind.of_measure(
+        "equilibrium_probability",
+        "probability",
+        "probability of the move in the equilibrium",
+        "moves",
+    ),
+}
+
+
+class LeducAnalysis(GameAnalysis):
+    """Exact knowledge and judgements of Leduc hold'em."""
+
+    game: LeducPoker
+
+    facts = FACTS
+    measures = MEASURES
+    decision_kinds = DECISION_KINDS
+    knowledge_type = LeducKnowledge
+    assessor_type = LeducAssessor
+
+    def comment(self, assessment: Assessment) -> Comment | None:
+        """Return the comment on a move. It uses only what the seat could know."""
+        facts = assessment.facts
+        if assessment.kind != "move":
+            return None
+        shares = {name: value for name, value in facts.items() if isinstance(value, float)}
+        text = f"Expected share of the pot against a random hand: {per_cent(shares['share'])}."
+        if "price" in shares:
+            text += f" A call pays above {per_cent(shares['price'])}."
+        if "equilibrium" in shares:
+            text += f" In equilibrium this move has {per_cent(shares['equilibrium'])}."
+        # Only a hand that cannot lose makes a fold a mistake for certain.
+        return Comment(text, mistake=facts["move"] == "f" and shares["share"] == 1)
+
+    def resample(
+        self, history: Sequence[Step], player: int, rng: random.Random
+    ) -> list[Step] | None:
+        """Draw the others' cards again that no showdown has revealed."""
+        state, steps = self.game.initial_state().apply_all(history), list(history)
+        if not steps:
+            return steps
+        cards, events = list(state.cards), state.log.events
+        shown = next((e.cards for e in events if isinstance(e, LeducShowdown)), ())
+        hidden = [n for n in range(len(cards)) if n != player and not (shown and shown[n])]
+        seen = [card for n, card in enumerate(cards) if n not in hidden]
+        # One of the copies that neither the player nor the board has, one by one.
+        seen += filter(None, (state.board,))
+        for seat in hidden:
+            chances = card_chances(tuple(seen), self.game.deck)
+            (cards[seat],) = rng.choices(list(chances), list(chances.values()))
+            seen.append(cards[seat])
+        # Chance on the board and all moves stay as they were: they were public.
+        steps[0] = Step(CHANCE, DealHoleCards(tuple(cards)))
+        return steps

@@ -279,8 +279,8 @@ class LeducPoker(Game):
     """
 
     Text = "games.leduc_poker.text:LeducText"
-    Analysis = "games.leduc_poker.assessor:LeducAnalysis"
-    Arrays = "games.leduc_poker.knowledge:LeducArrays"
+    Analysis = "games.leduc_poker.knowledge:LeducAnalysis"
+    Arrays = "games.leduc_poker.notes:LeducArrays"
     View = "games.leduc_poker.text:LeducView"
     name = "leduc_poker"
     summary = "poker with six cards and two rounds"

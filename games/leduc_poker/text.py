@@ -22,7 +22,8 @@ from arena import (
     Tracks,
 )
 from arena.core.text import per_cent, pluralize
-from games.leduc_poker.knowledge import LeducNotes, hand_probabilities, showdown_chances
+from games.leduc_poker.knowledge import LeducKnowledge
+from games.leduc_poker.notes import LeducNotes
 from games.leduc_poker.rules import (
     COPIES,
     RAISES,
@@ -89,14 +90,14 @@ def _notes(notes: LeducNotes) -> str:
     )
 
 
-def _deductions(notes: LeducNotes) -> Iterator[str]:
+def _deductions(notes: LeducKnowledge) -> Iterator[str]:
     """Yield the exact probabilities, which count cards and ignore what moves suggest."""
     two = notes.game.num_players == 2
     # Without a showdown all other cards are equally unknown: one list is that of each player.
     other = (notes.player + 1) % notes.game.num_players
-    chances = hand_probabilities(notes, other=other)
+    chances = notes.probabilities(other)
     cards = ", ".join(f"{card} {per_cent(p)}" for card, p in chances.items())
-    showdown = showdown_chances(notes)
+    showdown = notes.showdown()
     yield f"By the unseen cards alone, {'the' if two else 'each'} other player has: {cards}."
     rivals = "" if two else " of all players left"
     yield (
@@ -117,7 +118,7 @@ class LeducText(GameText):
     """Texts of Leduc hold'em."""
 
     game: LeducPoker
-    notes_type = LeducNotes
+    notes_type = LeducKnowledge
 
     def synonyms(self) -> Mapping[str, str]:
         return {"check": "call", "match": "call", "bet": "raise", "reraise": "raise"}
@@ -170,7 +171,7 @@ class LeducText(GameText):
     def situation(self, observation: Observation, level: TextLevel) -> Iterator[str]:
         """Yield the lines after the events; notes help with decisions, so they need one to make."""
         notes = observation.notes
-        assert isinstance(notes, LeducNotes)
+        assert isinstance(notes, LeducKnowledge)
         if not observation.legal_actions:
             return
         # The notes repeat what the events have shown, for readers that lose track.

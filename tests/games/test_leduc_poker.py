@@ -23,17 +23,15 @@ from arena.core.state import State
 from arena.core.view.tabletop import diagram
 from arena.evaluation.exact.exploitability import Policy, expected_returns, exploitability
 from arena.testing import check_game
-from games.leduc_poker.assessor import LeducAssessor
+from games.leduc_poker.bots import Equilibrium
 from games.leduc_poker.knowledge import (
-    Equilibrium,
+    LeducAssessor,
     LeducKnowledge,
-    LeducNotes,
     Strategy,
     equilibrium,
     move_values,
     probabilities,
     read_strategy,
-    showdown_chances,
 )
 from games.leduc_poker.rules import (
     CARDS,
@@ -61,9 +59,9 @@ def after(cards: str, moves: str) -> State:
     return state
 
 
-def notes_of(state: State, player: int) -> LeducNotes:
+def notes_of(state: State, player: int) -> LeducKnowledge:
     notes = state.observe(player).notes
-    assert isinstance(notes, LeducNotes)
+    assert isinstance(notes, LeducKnowledge)
     return notes
 
 
@@ -156,10 +154,9 @@ def test_the_posterior_counts_cards(cards: str, moves: str) -> None:
         knowledge = LeducKnowledge(GAME, player)
         for event in state.observe(player).events:
             knowledge.update(event)
-        notes = knowledge.notes
-        counted = worlds(notes.own, notes.board)
+        counted = worlds(knowledge.own, knowledge.board)
         expected = {card: n / counted.total() for card, n in counted.items()}
-        assert knowledge.probabilities() == pytest.approx(expected)
+        assert knowledge.probabilities(1 - player) == pytest.approx(expected)
         assert knowledge.world_count() == len(counted)
         (row,) = knowledge.placement().probabilities
         assert row == pytest.approx([expected.get(card, 0.0) for card in CARDS])
@@ -172,7 +169,7 @@ def test_showdown_chances_equal_all_deals() -> None:
         if first == "Queen":
             state = after(first[0] + second[0], f"cc {board[0]} cc")
             results[state.returns()[0]] += 1
-    chances = showdown_chances(notes_of(after("QJ", ""), 0))
+    chances = notes_of(after("QJ", ""), 0).showdown()
     total = results.total()
     assert (chances.win, chances.tie) == pytest.approx((results[1] / total, results[0] / total))
 
@@ -217,9 +214,8 @@ def test_the_posterior_of_three_equals_brute_force(moves: str) -> None:
         knowledge = LeducKnowledge(THREE, player)
         for event in state.observe(player).events:
             knowledge.update(event)
-        notes = knowledge.notes
         rest = list(deck)
-        for card in filter(None, (notes.own, notes.board)):
+        for card in filter(None, (knowledge.own, knowledge.board)):
             rest.remove(card)
         pairs = Counter(permutations(rest, 2))
         chances = {pair: n / pairs.total() for pair, n in pairs.items()}
@@ -235,12 +231,12 @@ def test_the_posterior_of_three_equals_brute_force(moves: str) -> None:
         # The showdown over all orders of the deck.
         win = tie = 0.0
         for order in permutations(rest, 3):
-            board = notes.board or order[2]
-            strengths = [strength(card, board) for card in (notes.own, *order[:2])]
+            board = knowledge.board or order[2]
+            strengths = [strength(card, board) for card in (knowledge.own, *order[:2])]
             win += strengths[0] > max(strengths[1:])
             tie += strengths[0] == max(strengths[1:])
         orders = math.perm(len(rest), 3)
-        found = showdown_chances(notes)
+        found = knowledge.showdown()
         assert (found.win, found.tie) == pytest.approx((win / orders, tie / orders))
 
 
@@ -312,7 +308,6 @@ def test_measures_of_a_known_hand() -> None:
     # The call adds 2 chips to a pot of 4, which is more.
     assert second["calls_paid"].total == 0 and second["calls_paid"].weight == 1
     assert call.facts["price"] == pytest.approx(2 / 6)
-    assert second["best_hand_folded"].weight == 1 and second["best_hand_folded"].total == 0
     assert second["equilibrium_probability"].weight == 2
     knowledge = {a.player: a.facts for a in found if a.kind == "knowledge"}
     # A player with a King counts two Jacks, two Queens and a King.

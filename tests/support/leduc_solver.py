@@ -13,7 +13,8 @@ from equilibria import cfr_plus
 
 from arena.evaluation.exact.game_tree import GameTree
 from arena.plugins.loader import make_game
-from games.leduc_poker.knowledge import BUNDLED, LeducKey, LeducNotes, Strategy, own_key
+from games.leduc_poker.knowledge import BUNDLED, Strategy
+from games.leduc_poker.notes import LeducKey, LeducNotes
 from games.leduc_poker.rules import CARDS, MOVES, LeducBetting
 
 ITERATIONS = 3000
@@ -31,7 +32,7 @@ def leduc_strategy(iterations: int) -> Strategy:
         notes = situation.observation.notes
         assert isinstance(notes, LeducNotes)
         actions = situation.observation.legal_actions
-        strategy[own_key(notes)] = {
+        strategy[notes.key] = {
             letters[action]: float(policy[first + number]) for number, action in enumerate(actions)
         }
     return strategy

@@ -56,8 +56,6 @@ class ListedFile:
 class FolderSnapshot:
     """What is known about the folder at one moment."""
 
-    number: int
-    """Snapshots with equal numbers are equal."""
     games: list[ListedReplayJson]
     """The most recently changed first."""
     others: list[ServedFile]
@@ -78,7 +76,7 @@ class Listing:
         self._refreshing = Lock()
         self._starting = Lock()
         self._thread: Thread | None = None
-        self._snapshot = FolderSnapshot(0, [], [])
+        self._snapshot = FolderSnapshot([], [])
         self._seconds = 0.0
         """Duration of the last refresh."""
         self._refreshed = -math.inf
@@ -103,7 +101,7 @@ class Listing:
                 self._thread.start()
             thread = self._thread
         # Once a list is known, a request does not wait for a refresh that takes long anyway.
-        thread.join(0 if self._seconds > patience and self._snapshot.number else patience)
+        thread.join(0 if self._seconds > patience and self._snapshot.games else patience)
         return self._snapshot
 
     def _refresh(self) -> None:
@@ -132,9 +130,7 @@ class Listing:
         # The page opens a single replay immediately, and then shows this error.
         if single and not games:
             games = [_unreadable(single, 0, "the file no longer exists")]
-        last = self._snapshot
-        if (games, others, unread) != (last.games, last.others, last.unread) or not last.number:
-            self._snapshot = FolderSnapshot(last.number + 1, games, others, unread)
+        self._snapshot = FolderSnapshot(games, others, unread)
 
 
 def check_single_file(directory: ReplayDirectory) -> str | None:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import PurePosixPath
-from threading import Lock
 
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
@@ -36,7 +34,6 @@ ORDERS: dict[str, Callable[[ListedReplayJson], SortKey]] = {
 ENDED = ("terminated", "truncated")
 MAX_PLAYERS = 500
 """Players that are offered as filters."""
-MAX_CACHED = 8
 DEFAULT_ROWS, MAX_ROWS = 100, 500
 """Rows of one answer."""
 TEXTS = ("text", "within", "game", "player", "source", "result", "sort")
@@ -84,66 +81,29 @@ class GameQuery:
         return won == (self.result == "won")
 
 
-class GameIndex:
-    """The rows of one snapshot, with their searchable texts and the answers to recent queries."""
+def select(
+    rows: Iterable[ListedReplayJson], query: GameQuery, folders: Iterable[str] = ()
+) -> list[ListedReplayJson]:
+    """Return the rows that match, in order; `folders` are those of evaluations and runs."""
+    words, studies = query.text.lower().split(), frozenset(folders)
+    found = [
+        row
+        for row in rows
+        if query.matches(row)
+        and (not words or all(word in _text(row) for word in words))
+        and (not query.source or query.source == _source(row, studies))
+    ]
+    # Two stable passes: the path decides between equals, in both directions.
+    found.sort(key=lambda row: row["path"])
+    found.sort(key=ORDERS[query.sort], reverse=query.descending)
+    return found
 
-    def __init__(self) -> None:
-        self._number = 0
-        self._rows: Sequence[ListedReplayJson] = ()
-        self._players: list[str] = []
-        self._games: list[str] = []
-        self._folders: frozenset[str] = frozenset()
-        self._texts: dict[int, str] = {}
-        """Texts by the identity of a row, which stays the same while its file does."""
-        self._find = lru_cache(MAX_CACHED)(self._search)
-        self._lock = Lock()
 
-    def select(
-        self,
-        number: int,
-        rows: Sequence[ListedReplayJson],
-        query: GameQuery,
-        folders: Iterable[str] = (),
-    ) -> tuple[list[ListedReplayJson], list[str], list[str]]:
-        """Return the rows that match, in order, and the players and games of all rows.
-
-        The rows are those of the snapshot with this number; `folders` are those of evaluations and
-        runs.
-        """
-        with self._lock:
-            if number != self._number:
-                self._folders = frozenset(folders)
-                self._update(number, rows)
-            return self._find(query), self._players, self._games
-
-    def _update(self, number: int, rows: Sequence[ListedReplayJson]) -> None:
-        texts = self._texts
-        self._texts = {id(row): texts.get(id(row)) or _text(row) for row in rows}
-        # The old rows are kept until here, so that no identity is used a second time.
-        self._number, self._rows = number, rows
-        self._players = sorted({spec for row in rows for spec in row["players"]})[:MAX_PLAYERS]
-        self._games = sorted({row["game"] for row in rows if row["game"]})
-        self._find.cache_clear()
-
-    def _search(self, query: GameQuery) -> list[ListedReplayJson]:
-        words, texts = query.text.lower().split(), self._texts
-        found = [
-            row
-            for row in self._rows
-            if query.matches(row)
-            and all(word in texts[id(row)] for word in words)
-            and query.source in ("", self._source(row))
-        ]
-        # Two stable passes: the path decides between equals, in both directions.
-        found.sort(key=lambda row: row["path"])
-        found.sort(key=ORDERS[query.sort], reverse=query.descending)
-        return found
-
-    def _source(self, row: ListedReplayJson) -> str:
-        if any(Spec.parse(spec).is_human for spec in row["players"]):
-            return "person"
-        folders = map(str, PurePosixPath(row["path"]).parents)
-        return "single" if self._folders.isdisjoint(folders) else "study"
+def _source(row: ListedReplayJson, studies: frozenset[str]) -> str:
+    if any(Spec.parse(spec).is_human for spec in row["players"]):
+        return "person"
+    folders = map(str, PurePosixPath(row["path"]).parents)
+    return "single" if studies.isdisjoint(folders) else "study"
 
 
 def _text(row: ListedReplayJson) -> str:
@@ -162,7 +122,6 @@ class ReplayApi:
         self._directory = directory
         self._can_play = can_play
         self._listing = listing
-        self._index = GameIndex()
         self._cache = ReplayCache()
 
     def routes(self) -> list[BaseRoute]:
@@ -178,7 +137,8 @@ class ReplayApi:
         query, snapshot = _query(request), self._listing.current()
         # Of the folder itself, its own database or settings say nothing: it holds everything.
         folders = {str(PurePosixPath(file.name).parent) for file in snapshot.others} - {"."}
-        found, players, names = self._index.select(snapshot.number, snapshot.games, query, folders)
+        rows = snapshot.games
+        found = select(rows, query, folders)
         offset, limit = number(request, "offset") or 0, number(request, "limit")
         limit = min(MAX_ROWS, DEFAULT_ROWS if limit is None else limit)
         games: ReplayListJson = {
@@ -186,15 +146,15 @@ class ReplayApi:
             "games": found[offset : offset + limit],
             "offset": offset,
             "found": len(found),
-            "all": len(snapshot.games),
+            "all": len(rows),
             "unread": snapshot.unread,
-            "players": players,
-            "names": names,
+            "players": sorted({spec for row in rows for spec in row["players"]})[:MAX_PLAYERS],
+            "names": sorted({row["game"] for row in rows if row["game"]}),
             "single": self._directory.single_file is not None,
         }
         if self._can_play:
             games["can_play"] = True
-        if not snapshot.games:  # The page shows a command that plays a game into this folder.
+        if not rows:  # The page shows a command that plays a game into this folder.
             games["folder"] = shlex.quote(str(self._directory.typed_path))
         return json_response(request, games, tagged=True)
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
-from weakref import WeakValueDictionary
 
 from arena.episodes.replay import read_replay
 from replays.analysis.replay_analysis import ReplayAnalysis
@@ -32,13 +30,13 @@ class OpenReplay:
 
 
 class ReplayCache:
-    """Thread-safe cache with least-recently-used eviction."""
+    """Thread-safe cache of the replays that were asked for last."""
 
     def __init__(self, max_bytes: int = MAX_BYTES, max_replays: int = MAX_REPLAYS) -> None:
         self._max_bytes, self._max_replays = max_bytes, max_replays
-        self._replays: OrderedDict[Path, OpenReplay] = OrderedDict()
+        self._replays: dict[Path, OpenReplay] = {}
+        """Replays by their file, the latest one last."""
         self._lock = Lock()
-        self._opening: WeakValueDictionary[Path, Lock] = WeakValueDictionary()
 
     def get(self, file: ServedFile) -> OpenReplay:
         """Return the current state of the replay.
@@ -46,36 +44,23 @@ class ReplayCache:
         Raises:
             HttpError: It cannot be opened; the message contains the served name of the file.
         """
-        with self._lock:
-            # One lock per file. The dictionary is weak: a lock that no thread holds disappears.
-            opening = self._opening.setdefault(file.path, Lock())
         # The page sends several requests at once: the first reads the file, the others wait.
-        with opening:
-            replay = self._find(file)
-            if replay is None:
+        with self._lock:
+            replay = self._replays.pop(file.path, None)
+            if replay is None or replay.version != file.version:
                 self._evict_for(file)
                 replay = open_replay(file, self._max_bytes)
-                with self._lock:
-                    self._replays[file.path] = replay
-            return replay
-
-    def _find(self, file: ServedFile) -> OpenReplay | None:
-        with self._lock:
-            replay = self._replays.get(file.path)
-            if replay is None or replay.version != file.version:
-                return None
-            self._replays.move_to_end(file.path)
+            self._replays[file.path] = replay
             return replay
 
     def _evict_for(self, file: ServedFile) -> None:
         """Remove replays until there is room for one more."""
-        with self._lock:
-            self._replays.pop(file.path, None)  # An older version of the file.
-            sizes = [replay.version.bytes for replay in self._replays.values()]
-            total, room = sum(sizes), self._max_bytes - file.version.bytes
-            while self._replays and (len(self._replays) >= self._max_replays or total > room):
-                _, oldest = self._replays.popitem(last=False)
-                total -= oldest.version.bytes
+        room = self._max_bytes - file.version.bytes
+        while self._replays and (
+            len(self._replays) >= self._max_replays
+            or sum(replay.version.bytes for replay in self._replays.values()) > room
+        ):
+            del self._replays[next(iter(self._replays))]
 
 
 def open_replay(file: ServedFile, max_bytes: int = MAX_BYTES) -> OpenReplay:

@@ -199,7 +199,7 @@ class WebGame:
                 replace(setup.match, specs=tuple(self._specs)),
                 setup.persons,
                 llm=self._llm,
-                watchers=(_PageUpdater(self), writer),
+                watchers=(self, writer),
                 turn_seconds=setup.clock,
                 delay=setup.pace,
                 start=setup.start,
@@ -252,7 +252,7 @@ class WebGame:
             link.view.turn = None
             link.change()
 
-    async def close(self) -> None:
+    async def stop(self) -> None:
         """End the game if it goes on; the unfinished replay is kept."""
         self._is_closing = True
         if self._session is not None:
@@ -271,9 +271,12 @@ class WebGame:
         for link in self.all_links:
             link.change()
 
-    # What the game reports
+    # What the game reports to its watchers
 
-    def show(self, ply: Ply, state: State) -> None:
+    def begin(self, header: Header, state: State) -> None:
+        """Do nothing: before the first ply there are no events."""
+
+    def ply(self, ply: Ply, state: State) -> None:
         """Show the new events to the views whose viewers have witnessed them."""
         new = state.log.events[self._read :]
         self._read = len(state.log.events)
@@ -284,11 +287,15 @@ class WebGame:
         if ply.player in self.links and self.links[ply.player].view.turn is not None:
             self._end_turn(ply.player)  # The time was up.
 
-    def show_end(self, outcome: Outcome) -> None:
+    def end(self, outcome: Outcome) -> None:
+        """Show the end to everyone."""
         for link in self.all_links:
             link.view.turn = None
             link.view.over = self._over(outcome, link.view.seat)
             link.change()
+
+    def close(self) -> None:
+        """Do nothing: nothing is held open."""
 
     def _over(self, outcome: Outcome, seat: int | None) -> OverJson:
         won = None
@@ -296,25 +303,6 @@ class WebGame:
         if seat is not None and scale.has_winner and scale.has_rivals:
             won = outcome.is_winner(seat)
         return {"text": ending(self.game, outcome, seat), "won": won, "replay": None}
-
-
-class _PageUpdater:
-    """Watcher that updates the pages of a game."""
-
-    def __init__(self, web_game: WebGame) -> None:
-        self._web_game = web_game
-
-    def begin(self, header: Header, state: State) -> None:
-        """Do nothing: before the first ply there are no events."""
-
-    def ply(self, ply: Ply, state: State) -> None:
-        self._web_game.show(ply, state)
-
-    def end(self, outcome: Outcome) -> None:
-        self._web_game.show_end(outcome)
-
-    def close(self) -> None:
-        """Do nothing: nothing is held open."""
 
 
 def read_action(text: str, observation: Observation) -> Action:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from math import floor, log10
@@ -21,11 +21,12 @@ from arena.agents.chat_recorder import ChatRecorder
 from arena.agents.scaffold import text_level_of
 from arena.agents.seating import default_bot
 from arena.cli.options import ModelOptions, has_models
-from arena.cli.terminal import echo
+from arena.cli.terminal import echo, print_grids
 from arena.core.action import Action
 from arena.core.observation import Observation
 from arena.core.spec import Spec, redacted
 from arena.episodes.match import Match, play
+from arena.evaluation.document import Grid
 from arena.llm.backend import Request
 from arena.llm.tokens import CHARACTERS_PER_TOKEN, count_prompts, tokens_of
 
@@ -42,7 +43,7 @@ THINKING = {"none": 0, "minimal": 250, "low": 500, "medium": 1500, "high": 4000}
 
 @dataclass(frozen=True, slots=True)
 class ModelEstimate:
-    """What a run asks of one model: means of its games, and the cost of all."""
+    """Demands of a run on one model: means of its games, and the cost of all."""
 
     spec: str
     games: int
@@ -51,7 +52,7 @@ class ModelEstimate:
     cached_tokens: float
     """Part of the prompts that the provider is expected to find in its cache."""
     reply_tokens: float
-    """Thinking included."""
+    """Tokens of replies, with those of the thinking."""
     cost: float | None
     """US dollars of all games; None if the price is unknown."""
 
@@ -100,25 +101,26 @@ def print_estimate(
     """
     specs = list(dict.fromkeys(s for specs in line_ups for s in specs if has_models([s])))
     models = asyncio.run(_estimates(line_ups, matches, llm, specs)) if llm and specs else []
-    games, costs = sum(line_ups.values()), [model.cost for model in models]
+    games, costs, given = sum(line_ups.values()), [m.cost for m in models], options.given()
     cost = None if None in costs else sum(filter(None, costs))
     if as_json:
         listed = [asdict(model) for model in models]
-        found = {"games": games, "cost": cost, "models": listed, "settings": options.given()}
+        found = {"games": games, "cost": cost, "models": listed, "settings": given}
         print(json.dumps(found, allow_nan=False))
         return
-    given = [f"{name} = {value} ({origin})" for name, (value, origin) in options.given().items()]
     if given:
-        echo(redacted(f"Settings: {', '.join(given)}"))
+        stated = (f"{name} = {value} ({origin})" for name, (value, origin) in given.items())
+        echo(redacted(f"Settings: {', '.join(stated)}"))
     if not models:
         echo("No model would be asked: the run costs nothing.")
         return
-    for each in models:
-        echo(
-            f"{each.spec}: {each.games:,} games with {each.calls:,.1f} calls, "
-            f"{each.prompt_tokens:,.0f} tokens in ({each.cached_tokens:,.0f} cached) and "
-            f"{each.reply_tokens:,.0f} out; {dollars(each.cost)} for all games"
-        )
+    headings = ("a game of", "calls", "tokens in", "cached", "tokens out", "cost of all games")
+    rows = [
+        (m.spec, f"{m.calls:,.1f}", f"{m.prompt_tokens:,.0f}", f"{m.cached_tokens:,.0f}",
+         f"{m.reply_tokens:,.0f}", dollars(m.cost))
+        for m in models
+    ]  # fmt: skip
+    print_grids([Grid("Estimate", headings, rows)])
     echo(f"Total: {most}{games:,} games; cost: {dollars(cost)}.")
     if cost is None:
         echo("--set price_in=… --set price_out=… (USD per million tokens) state an unknown price.")
@@ -126,7 +128,7 @@ def print_estimate(
         verdict = "is exceeded" if cost > options.max_cost else "covers the estimate"
         echo(f"--max-cost {options.max_cost:g} {verdict}.")
     echo(
-        f"Bots stand in for the models in {SAMPLE_GAMES} games; a model that plays worse has "
+        f"Bots play {SAMPLE_GAMES} games in place of the models; a model that plays worse has "
         f"longer ones. Assumed: one call for each decision, {REASONS} tokens before the action, "
         f"one token for {CHARACTERS_PER_TOKEN} characters."
     )
@@ -139,14 +141,14 @@ async def _estimates(
     specs: Sequence[str],
 ) -> list[ModelEstimate]:
     """Return the estimate of each model, from games until each has sat in enough of them."""
-    seats: dict[str, list[PromptRecorder]] = defaultdict(list)
+    seats: dict[str, list[PromptRecorder]] = {spec: [] for spec in specs}
     sampled = Counter[str]()
     for match in matches:
         stand_in = default_bot(match.game)
         bots = [spec if Spec.parse(spec).prefix == "bot" else stand_in for spec in match.specs]
         agents = replace(match, specs=bots).seat()
         for seat, spec in enumerate(match.specs):
-            if spec in specs:
+            if spec in seats:
                 agents[seat] = recorder = PromptRecorder(agents[seat], spec, match)
                 seats[spec].append(recorder)
         await play(replace(match, specs=bots), agents)
@@ -154,7 +156,7 @@ async def _estimates(
         if all(sampled[spec] >= SAMPLE_GAMES for spec in specs):
             break
     async with llm:
-        return [_estimate(line_ups, llm, spec, seats[spec]) for spec in specs]
+        return [_estimate(line_ups, llm, spec, samples) for spec, samples in seats.items()]
 
 
 def _estimate(

@@ -45,14 +45,13 @@ def print_plan(
             "work": {"steps": steps, "games": games}, "footprint": needed and asdict(needed),
         }))  # fmt: skip
     else:
-        origins = config.origins
         values = [
-            (name, "–" if value in (None, "") else str(value), origins[name])
+            (name, "–" if value in (None, "") else str(value), config.origins[name])
             for name, value in flat_settings(config).items()
         ]
-        logged = {True: "logged", False: "–"}
         weights = [
-            (t.name, f"{t.weight:g}" if t.weight else logged[t.computed], t.about) for t in terms
+            (t.name, f"{t.weight:g}" if t.weight else "logged" if t.computed else "–", t.about)
+            for t in terms
         ]
         grids = [
             Grid(f"Settings ({config.config_hash})", ("setting", "value", "from"), values),

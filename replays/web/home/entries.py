@@ -8,18 +8,53 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Lock
+from typing import Literal, TypedDict
 
 from arena.core.errors import ArenaError
 from arena.core.text import pluralize, printable, shorten
 from arena.evaluation.formatting import amount, options_in_words
 from arena.evaluation.records import RESULTS, RUN
 from arena.evaluation.store import Results, is_written_to
-from replays.web.home.documents import EntryJson, EntryKind
 from replays.web.http_errors import HttpError
 from replays.web.replay_directory import RUN_CONFIG, FileVersion, ReplayDirectory, ServedFile
 from trainers.runs.records import RunFiles
 from trainers.runs.run_files import is_training
 from trainers.runs.training_run import TrainingRun
+
+EntryKind = Literal["eval", "tournament", "train"]
+
+
+class EntryJson(TypedDict):
+    """One evaluation, tournament or training run in the list."""
+
+    kind: EntryKind
+    path: str
+    """Path of its folder, relative to the served folder."""
+    title: str
+    facts: list[str]
+    status: str
+    """`running`, `finished`, `interrupted`, `unreadable`, …"""
+    changed: str
+    """Time of the last change, in UTC."""
+    bytes: int
+    opens: bool
+    """True if there is a report of it."""
+    error: str | None
+    """Reason why it cannot be read."""
+
+
+class HomeJson(TypedDict):
+    """Everything in the folder but games."""
+
+    root: str
+    entries: list[EntryJson]
+    """The last changed first."""
+    left_out: int
+    """Entries that are not listed because there are too many."""
+    games: int
+    unread: int
+    """Replays that were found but not read yet."""
+
 
 MAX_RESULTS_BYTES = 2 * 2**30
 """Bytes of all games of an evaluation or a tournament."""

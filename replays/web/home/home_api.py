@@ -20,8 +20,14 @@ from arena.evaluation.document.tables import document as report_document
 from arena.evaluation.store import Results
 from replays.html_report.page import render
 from replays.web.exchange import json_response
-from replays.web.home.documents import HomeJson
-from replays.web.home.entries import EntryList, FileSet, find_results, find_run, public_message
+from replays.web.home.entries import (
+    EntryList,
+    FileSet,
+    HomeJson,
+    find_results,
+    find_run,
+    public_message,
+)
 from replays.web.http_errors import HttpError, not_found
 from replays.web.listing import Listing
 from replays.web.replay_directory import ReplayDirectory

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -37,8 +36,6 @@ MAX_LIST_BYTES = 16 << 20
 """A longer response is not a list of models."""
 MAX_ERROR_BYTES = 1 << 16
 """Bytes of an error body that are searched for a message."""
-VLLM_VERSION = re.compile(r'"version": ?"([\w.+-]{1,40})"')
-"""What vLLM states at `/version`, outside of /v1."""
 ONE_CONNECTION = httpx.Limits(max_connections=1, max_keepalive_connections=1, keepalive_expiry=30)
 """Limits of each client. httpx searches all connections of a client at each request, in quadratic
 time: with 256 calls in flight one client reaches thirty calls per second, one client per connection
@@ -270,8 +267,6 @@ class HTTPBackend:
         self._looking_up = asyncio.Lock()
         self._is_vllm: bool | None = None
         """None until the server's list of models says so."""
-        self._version: str | None = None
-        """Name and version of vLLM; None until it was asked."""
 
     async def close(self) -> None:
         await self._calls.close()
@@ -289,7 +284,7 @@ class HTTPBackend:
         body, longest = chat_request(request, model), longest_body(request)
         raw = await self._fetch("POST", "/chat/completions", longest, json.dumps(body).encode())
         seconds = time.perf_counter() - started
-        return read_completion(raw, self.url, model, seconds, self._key, await self._server())
+        return read_completion(raw, self.url, model, seconds, self._key)
 
     async def models(self) -> list[ModelCard]:
         """Return the models that the server lists, at least one. Raises BackendError."""
@@ -327,20 +322,6 @@ class HTTPBackend:
                     is_down = error.retryable and error.cause != "bad_response"
                     self._is_vllm = None if is_down else False
         return not self._is_vllm
-
-    async def _server(self) -> str:
-        """Return the version of vLLM; "" for other servers. It is asked once."""
-        if not self._is_vllm:
-            return ""
-        async with self._looking_up:
-            if self._version is None:
-                self._version = "vLLM"
-                with suppress(BackendError):
-                    url = f"{self.url.removesuffix('/v1')}/version"
-                    raw = await self._calls.fetch("GET", url, MAX_LIST_BYTES, headers=self._headers)
-                    if stated := VLLM_VERSION.search(raw.decode(errors="replace")):
-                        self._version = f"vLLM {stated[1]}"
-        return self._version
 
     async def _fetch(
         self, method: str, path: str, longest: int, content: bytes | None = None

@@ -52,6 +52,7 @@ _VERSIONED_NAME = re.compile(r"(.+)@(\d{1,9})", re.ASCII | re.DOTALL)
 _VERSION = re.compile(r"(?:.+@|step_)(\d{1,9})", re.ASCII | re.DOTALL)
 """Ours, after ART; Atropos' trainer names its adapters `step_k`."""
 _CACHED = AliasPath("prompt_tokens_details", "cached_tokens")
+_UPSTREAM = AliasPath("cost_details", "upstream_inference_cost")
 _REASONED = AliasPath("completion_tokens_details", "reasoning_tokens")
 _TOKEN_ID = re.compile(r"token_id:(\d{1,9})", re.ASCII)
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
@@ -205,10 +206,6 @@ class _Choice(_Wire):
     token_ids: list[int] | None = None
 
 
-class _CostDetails(_Wire):
-    upstream_inference_cost: _Cost = None
-
-
 class _Usage(_Wire):
     prompt_tokens: _Count = 0
     completion_tokens: _Count = 0
@@ -217,7 +214,7 @@ class _Usage(_Wire):
     reasoning_tokens: int | None = Field(default=None, validation_alias=_REASONED)
     cost: _Cost = None
     is_byok: bool | None = None
-    cost_details: _CostDetails | None = None
+    upstream: _Cost = Field(default=None, validation_alias=_UPSTREAM)
 
     @property
     def total_cost(self) -> float | None:
@@ -226,7 +223,7 @@ class _Usage(_Wire):
         With a key of one's own at the provider (BYOK), OpenRouter bills its fee only, and states
         what the provider bills beside it.
         """
-        upstream = (self.cost_details and self.cost_details.upstream_inference_cost) or 0.0
+        upstream = self.upstream or 0.0
         if upstream and (self.is_byok or upstream > (self.cost or 0.0)):
             return (self.cost or 0.0) + upstream
         return self.cost
@@ -253,8 +250,8 @@ def read_engine(body: bytes, requested_model: str) -> str:
     return _engine_text(engine, requested_model)
 
 
-def _engine_text(engine: _Engine, requested_model: str, server: str = "") -> str:
-    parts = (engine.provider, engine.system_fingerprint, server)
+def _engine_text(engine: _Engine, requested_model: str) -> str:
+    parts = (engine.provider, engine.system_fingerprint)
     details = ", ".join(part for part in parts if part and isinstance(part, str))
     name = engine.model or requested_model
     return to_one_line(f"{name} [{details}]" if details else name)[:LONGEST_ENGINE]
@@ -273,13 +270,12 @@ def read_completion(
     requested_model: str,
     seconds: float,
     key: str = "",
-    server: str = "",
 ) -> Completion:
     """Return the completion in the body of a response with status 200.
 
     A response with fewer choices than requested is accepted: some servers ignore `n`. The source, a
     URL, is for error messages, from which the key is removed. `requested_model` is used if the
-    response names none; `server` is what is known beside it: `vLLM 0.32.0, bfloat16`.
+    response names none.
 
     Raises BackendError if the body is not a chat completion.
     """
@@ -290,7 +286,7 @@ def read_completion(
     except ValidationError as error:
         fault = fault or _unreadable(body, source, error, key)
     if fault is None:
-        return _completion(response, requested_model, seconds, server)
+        return _completion(response, requested_model, seconds)
     raise with_bill(fault, body)  # Outside the `except`: the ValidationError quotes the body.
 
 
@@ -331,9 +327,7 @@ def stated_cost(body: bytes) -> float | None:
     return _stated_usage(body).total_cost
 
 
-def _completion(
-    response: _ChatCompletion, requested_model: str, seconds: float, server: str
-) -> Completion:
+def _completion(response: _ChatCompletion, requested_model: str, seconds: float) -> Completion:
     wire_usage = response.usage or _Usage()
     model = response.model or requested_model
     version = parse_policy_version(model)
@@ -352,7 +346,7 @@ def _completion(
         prompt_token_ids=tuple(response.prompt_token_ids or ()),
         seconds=seconds,
         id="" if response.id is None else str(response.id),
-        engine=_engine_text(response, requested_model, server),
+        engine=_engine_text(response, requested_model),
     )
 
 

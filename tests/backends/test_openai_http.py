@@ -147,36 +147,6 @@ def test_vllm_gets_no_seeds(owner: str, status: int, seed: int | None, name: str
     assert [body.get("seed") for body in bodies] == [seed, seed] and listed == 1
 
 
-@pytest.mark.parametrize(
-    ("routes", "engine"),
-    [
-        ({}, "tiny [vLLM]"),
-        ({"/version": {"version": "0.32.0+cpu"}}, "tiny [vLLM 0.32.0+cpu]"),
-    ],
-)
-def test_answers_of_vllm_name_what_it_says_of_itself(routes: dict[str, Any], engine: str) -> None:
-    asked: list[str] = []
-
-    def handle(request: httpx.Request) -> httpx.Response:
-        asked.append(request.url.path)
-        if request.url.path == "/v1/models":
-            return httpx.Response(200, json={"data": [{"id": "tiny", "owned_by": "vllm"}]})
-        if request.method == "GET":
-            found = routes.get(request.url.path)
-            return httpx.Response(200 if found else 404, json=found or {"detail": "Not Found"})
-        message = {"role": "assistant", "content": "suggest"}
-        return httpx.Response(200, json={"choices": [{"index": 0, "message": message}]})
-
-    async def ask() -> list[str]:
-        async with httpx.AsyncClient(transport=httpx.MockTransport(handle)) as client:
-            limits = settings().service.limits("http")
-            backend = HTTPBackend("http://server/v1", "", limits, None, client=client)
-            return [(await backend.complete(ASK)).engine for _ in range(2)]
-
-    assert asyncio.run(ask()) == [engine, engine]
-    assert asked.count("/version") == 1
-
-
 def test_no_model_to_choose(server: Misbehaving) -> None:
     server.models = ()
     error = fault(lambda: backend_of(server, ""))

@@ -273,6 +273,7 @@ def test_a_reply_that_ends_within_an_emoji_is_played_and_found_again(
         cache = ResponseCache(tmp_path / "answers", print)
         found = cache.get(spec_of(route, server), ASK)
         assert found is not None and found.text == answered.text
+        cache.close()
         (tmp_path / "answers").unlink()
 
 

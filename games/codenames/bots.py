@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from arena import Action, Decision, Observation, Seat
-from games.codenames.moves import (
+from games.codenames.notes import CodenamesNotes
+from games.codenames.rules import (
     ASSOCIATIONS,
     ENDINGS,
     NUMBERS,
@@ -25,9 +26,9 @@ from games.codenames.moves import (
     TEAMS,
     WORDS,
     Clue,
+    ClueOffer,
     GuessWord,
 )
-from games.codenames.table import CodenamesTable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -120,11 +121,11 @@ class SharedTableBot:
     async def act(self, observation: Observation) -> Decision:
         """Choose a clue or a guess, by the role of the seat."""
         table = observation.notes
-        assert isinstance(table, CodenamesTable)
+        assert isinstance(table, CodenamesNotes)
         guesses = observation.legal_actions.of(GuessWord)
         return Decision(self._guess(table, guesses) if guesses else self._clue(table))
 
-    def _clue(self, table: CodenamesTable) -> Action:
+    def _clue(self, table: CodenamesNotes) -> Action:
         own = table.hidden_of(TEAMS[table.player % 2])
         others = [word for word in table.hidden if word not in own]
         near = self._similarity.to_words(own)
@@ -137,7 +138,7 @@ class SharedTableBot:
         weakest = np.maximum(numbers, 1) - 1
         rows = np.arange(len(numbers))
         clarity = np.minimum(gaps[rows, weakest], near[rows, weakest])
-        offer = table.game.clue_offer(table.hidden)
+        offer = ClueOffer(Clue, table.hidden)
         # A stable sort: equal clues stay in alphabetical order. The last key is the first.
         for row in np.lexsort((-clarity, -numbers)):
             number = min(max(int(numbers[row]), 1), 9)
@@ -146,7 +147,7 @@ class SharedTableBot:
                 return clue
         return PASS
 
-    def _guess(self, table: CodenamesTable, guesses: Sequence[GuessWord]) -> Action:
+    def _guess(self, table: CodenamesNotes, guesses: Sequence[GuessWord]) -> Action:
         clue = table.clues[-1]
         made = clue.found  # A guess of another word would have ended the turn.
         if made and made >= clue.number:

@@ -20,14 +20,13 @@ from arena.agents.reply.reading import correction
 from arena.core.errors import IllegalAction, InvalidAction
 from arena.core.view.tabletop import draw_tabletop
 from arena.testing import check_game
-from games.codenames.game import Codenames, CodenamesState
-from games.codenames.moves import (
+from games.codenames.rules import (
     PASS,
     Clue,
-    ClueOffer,
+    Codenames,
+    CodenamesState,
     DealKey,
     DealWords,
-    FirstTeamDrawn,
     GuessWord,
     KeyDealt,
 )
@@ -137,58 +136,6 @@ def test_clue_must_not_name_a_hidden_word(word: str) -> None:
     with pytest.raises(IllegalAction, match="on the table; choose another word"):
         state.apply(0, Clue(f"{word} 1"))
     assert state.to_act == (0,)
-
-
-@pytest.mark.parametrize(
-    ("word", "clue", "legal"),
-    [
-        ("heart", "ear", True),
-        ("ear", "heart", True),
-        ("lion", "stallion", True),
-        ("lion", "lions", False),
-        ("swim", "swimming", False),
-        ("wind", "windy", False),
-        ("horseshoe", "shoe", False),
-        ("shoe", "snowshoe", False),
-        ("apple", "apple", False),
-        ("apple", "fruit", True),
-    ],
-)
-def test_letters_may_be_shared_by_chance(word: str, clue: str, legal: bool) -> None:
-    offer = ClueOffer(Clue, (word,), substrings=True)
-    assert (offer.fault(Clue(f"{clue} 1")) is None) == legal
-
-
-def test_a_clue_without_a_limit() -> None:
-    with pytest.raises(IllegalAction, match="not allowed in this game"):
-        after().apply(0, Clue("animal unlimited"))
-    game = Codenames(rows=3, columns=4, unlimited=True)
-    for clue in ("clue food unlimited", "clue food 0"):
-        state = after(clue, "guess lion", "guess apple", "guess crown", game=game)
-        assert state.to_act == (2,) and "no limit" in state.observe(2).text("notes")
-    assert "food unlimited" in after("clue Food: UNLIMITED", game=game).observe(2).text()
-    after("pass", "guess lion", game=game).apply(1, PASS)  # A pass still allows one guess.
-
-
-def test_the_first_team_may_be_drawn() -> None:
-    game = Codenames(rows=3, columns=4, first_team="random")
-    swapped = ("orange",) * 4 + ("blue",) * 3 + KEY[7:]
-    state = game.initial_state()
-    state.apply(CHANCE, DealWords(TABLE))
-    with pytest.raises(IllegalAction):
-        after().clone().apply(CHANCE, DealKey(swapped))
-    state.apply(CHANCE, DealKey(swapped))
-    assert state.to_act == (1,) and FirstTeamDrawn(1) in state.log.witnessed[3]
-    assert "Hidden words: orange 4, blue 3" in state.observe(3).text("notes")
-    state.apply(1, Clue("animal 1"))
-    assert state.to_act == (3,)
-    firsts = Counter[int]()
-    for seed in range(60):
-        drawn, rng = game.initial_state(), random.Random(seed)
-        for _ in range(2):
-            drawn.apply(CHANCE, drawn.sample_chance(rng))
-        firsts[drawn.first_team] += 1
-    assert min(firsts[0], firsts[1]) > 15
 
 
 def test_clue_may_name_a_revealed_word() -> None:
@@ -356,5 +303,3 @@ def test_measures_count_words_guesses_and_the_assassin() -> None:
 
 def test_conformance_of_other_options() -> None:
     check_game(Codenames(rows=3, columns=4, players=6), seeds=range(2))
-    free = Codenames(rows=3, columns=4, unlimited=True, first_team="random", substrings=True)
-    check_game(free, seeds=range(2))

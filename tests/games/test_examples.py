@@ -18,7 +18,7 @@ import pytest
         "games.cluedo.game",
         "games.cluedo.inference.counting",
         "games.cluedo.inference.knowledge",
-        "games.codenames.game",
+        "games.codenames.rules",
         "games.goofspiel.game",
         "games.hanabi.rules",
         "games.kuhn_poker.game",

@@ -18,18 +18,17 @@ from arena import (
 )
 from arena.core.analysis import Fact, SeatAssessor
 from arena.core.text import pluralize
-from games.codenames.game import Codenames
-from games.codenames.moves import (
+from games.codenames.notes import CodenamesNotes
+from games.codenames.rules import (
     ASSASSIN,
     TEAMS,
-    UNLIMITED,
     ClueGiven,
+    Codenames,
     DealKey,
     DealWords,
     GuessWord,
     WordRevealed,
 )
-from games.codenames.table import CodenamesTable
 
 FACTS = {
     "number": Fact("words", "The number of the clue."),
@@ -68,7 +67,7 @@ class CodenamesAssessor(SeatAssessor):
 
     def _begin(self) -> None:
         # It takes in all events, those of other seats too.
-        self._table = CodenamesTable(self.game, 0)
+        self._table = CodenamesNotes(self.game, 0)
         self._clue: Ply | None = None
         """The ply of the clue whose words are being guessed."""
 
@@ -154,7 +153,7 @@ class CodenamesAnalysis(GameAnalysis):
         facts = assessment.facts
         found, number = facts["found"], facts["number"]
         assert isinstance(found, int) and isinstance(number, int)
-        # Neither 0 nor `unlimited` says how many words the clue is about.
-        if number in (0, UNLIMITED):
+        # 0 does not say how many words the clue is about.
+        if number == 0:
             return Comment(f"The clue brings {pluralize(found, 'word')}.")
         return Comment(f"The clue brings {found} of {pluralize(number, 'word')}.")

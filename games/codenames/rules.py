@@ -1,18 +1,24 @@
-"""Codenames: two teams find their words by clues of one word.
+"""Rules of codenames: two teams find their words by clues of one word.
 
 The rules are those of the board game by Vlaada Chvátil (2015), with these differences: the table
-may be smaller, and a clue giver may pass. By default the number 0 allows one guess, blue, which has
-one word more, begins, and a clue must not share its letters with a hidden word; the options
-`unlimited`, `first_team` and `substrings` follow the rule book in this.
+may be smaller, a clue giver may pass, the number 0 allows one guess, blue, which has one word more,
+begins, and a clue must not share its letters with a hidden word.
+
+`associations.txt` has the word list, and the words that are associated with each of its words. It
+is written by hand, from general knowledge: common, concrete English nouns, and for each the words
+that come to mind with it. It needs no network and no model.
 """
 
 from __future__ import annotations
 
 import random
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
-from typing import Literal
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import ClassVar
 
 from pydantic import Field
 
@@ -21,33 +27,199 @@ from arena import (
     WIN_RATE,
     Action,
     ActionSet,
+    Event,
     Game,
     Observation,
+    Speech,
+    SpeechOffer,
     State,
 )
 from arena.core.game import SeatOptions
-from games.codenames.moves import (
-    ASSASSIN,
-    NEUTRAL,
-    PASS,
-    STOP,
-    TEAMS,
-    UNLIMITED,
-    WORDS,
-    Clue,
-    ClueGiven,
-    ClueOffer,
-    DealKey,
-    DealWords,
-    FirstTeamDrawn,
-    GuessesEnded,
-    GuessWord,
-    KeyDealt,
-    PassClue,
-    StopGuessing,
-    WordRevealed,
-    WordsDealt,
-)
+
+
+def _read() -> dict[str, tuple[str, ...]]:
+    text = Path(__file__).with_name("associations.txt").read_text(encoding="utf-8")
+    pairs = (line.split(": ") for line in text.splitlines() if not line.startswith("#"))
+    return {word: tuple(associated.split()) for word, associated in pairs}
+
+
+ASSOCIATIONS: Mapping[str, tuple[str, ...]] = _read()
+"""Associated words of each word of the list."""
+WORDS = tuple(ASSOCIATIONS)
+"""The word list of the game, in alphabetical order."""
+NUMBERS: Mapping[str, int] = {word: number for number, word in enumerate(WORDS)}
+"""Number of each word in the list."""
+
+TEAMS = ("blue", "orange")
+"""Names of the teams, by number. A word of a team has the team's name as its owner."""
+NEUTRAL, ASSASSIN = "neutral", "assassin"
+OWNERS = (*TEAMS, NEUTRAL, ASSASSIN)
+
+# Ordinary letters only: look-alikes of other alphabets would be a way around the rules.
+_CLUE = re.compile(r"[a-z]+(-[a-z]+)* [0-9]")
+ENDINGS = ("s", "es", "y", "ing", "ed", "er", "r", "d", "or", "ry", "ly", "n", "en", "ful", "less")
+"""Endings by which forms of a word differ: `animals`, `sailing`, `rainy`."""
+_PUNCTUATION = str.maketrans(dict.fromkeys("'`´‘’“”\",.:;!()[]{}*_", " "))
+
+
+class Clue(Speech):
+    """The clue giver's word, and the number of own words that it is about: `clue animal 2`."""
+
+    __slots__ = ()
+    verb: ClassVar[str] = "clue"
+    max_length: ClassVar[int] = 32
+    form: ClassVar[str] = "WORD NUMBER"
+
+    @classmethod
+    def fault(cls, text: str) -> str | None:
+        """Return why a text is no clue, in one line; None if it is one."""
+        # Length and invisible characters come first, so that the message quotes short text only.
+        fault = super().fault(text)
+        if fault is None and not _CLUE.fullmatch(text):
+            fault = (
+                f"'{text}' is not a clue; give one word of letters and hyphens, then a number from "
+                "0 to 9, for example: clue animal 2"
+            )
+        return fault
+
+    @classmethod
+    def read(cls, text: str) -> Clue:
+        """Return the clue in a text; case and punctuation are ignored. Raises InvalidAction."""
+        # "Animal: 2", "'animal', 2" and "ANIMAL (2)" all occur in replies of models.
+        return cls(" ".join(text.casefold().translate(_PUNCTUATION).split()))
+
+    @classmethod
+    def notation(cls) -> str:
+        """Return how a player writes it."""
+        return f"{cls.verb} {cls.form}"
+
+    @property
+    def word(self) -> str:
+        return self.text.partition(" ")[0]
+
+    @property
+    def number(self) -> int:
+        return int(self.text.partition(" ")[2])
+
+
+def clue_text(word: str | None, number: int) -> str:
+    """Return a clue as it is written: `animal 2`; `no clue` for a pass."""
+    return "no clue" if word is None else f"{word} {number}"
+
+
+@dataclass(frozen=True, slots=True)
+class ClueOffer(SpeechOffer):
+    """The offer of a clue that must not name the hidden words of the table.
+
+    Args:
+        hidden: The words that a clue must not name.
+    """
+
+    hidden: tuple[str, ...]
+
+    def fault(self, speech: Speech) -> str | None:
+        """Return the rule that a clue breaks, in one line; None if it is legal."""
+        assert isinstance(speech, Clue)
+        # Without hyphens: "ap-ple" would be a way around the rule.
+        clue = speech.word.replace("-", "")
+        # Revealed words are covered in the board game and may be named.
+        for word in self.hidden:
+            if clue in word or word in clue:
+                return (
+                    f"the clue '{speech.word}' must not contain, or be contained in, the word "
+                    f"'{word}' on the table; choose another word"
+                )
+        return None
+
+    def sample(self, rng: random.Random) -> Clue:
+        """Return a legal clue: a word of the list that is not on the table."""
+        # A generator: the first legal one is enough, and 25 of 400 words cannot exclude all others.
+        clues = (Clue(f"{word} {rng.randint(0, 9)}") for word in rng.sample(WORDS, len(WORDS)))
+        return next(clue for clue in clues if self.fault(clue) is None)
+
+
+@dataclass(frozen=True, slots=True)
+class DealWords(Action):
+    """Chance: the words of the table, row by row."""
+
+    words: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"words {' '.join(self.words)}"
+
+
+@dataclass(frozen=True, slots=True)
+class DealKey(Action):
+    """Chance: the owner of each word, in the order of the words."""
+
+    owners: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"key {' '.join(self.owners)}"
+
+
+@dataclass(frozen=True, slots=True)
+class PassClue(Action, template="pass"):
+    """Give no clue; the team guesses once."""
+
+
+@dataclass(frozen=True, slots=True)
+class GuessWord(Action, template="guess {self.word}"):
+    """Guess that a word belongs to the own team."""
+
+    word: str
+
+
+@dataclass(frozen=True, slots=True)
+class StopGuessing(Action, template="stop"):
+    """End the guesses of this turn."""
+
+
+PASS, STOP = PassClue(), StopGuessing()
+
+
+@dataclass(frozen=True, slots=True)
+class WordsDealt(Event):
+    """Public: the words of the table, row by row."""
+
+    words: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class KeyDealt(Event):
+    """Private, for both clue givers: the owner of each word."""
+
+    words: tuple[str, ...]
+    owners: tuple[str, ...]
+
+    @property
+    def audience(self) -> tuple[int, ...]:
+        return (0, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class ClueGiven(Event):
+    """Public: a clue; None and 0 if the clue giver passes."""
+
+    player: int
+    word: str | None
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class WordRevealed(Event):
+    """Public: a guess, and the owner of the word."""
+
+    player: int
+    word: str
+    owner: str
+
+
+@dataclass(frozen=True, slots=True)
+class GuessesEnded(Event):
+    """Public: a guesser stops before the last guess."""
+
+    player: int
 
 
 class CodenamesOptions(SeatOptions):
@@ -58,17 +230,6 @@ class CodenamesOptions(SeatOptions):
     )
     rows: int = Field(5, ge=3, le=5, description="Rows of words on the table.")
     columns: int = Field(5, ge=3, le=5, description="Words in each row.")
-    unlimited: bool = Field(
-        False, description="The numbers 'unlimited' and 0 set no limit to the guesses of a clue."
-    )
-    first_team: Literal["blue", "random"] = Field(
-        "blue", description="The team that begins and has one word more."
-    )
-    substrings: bool = Field(
-        False,
-        description="A clue may contain a hidden word, or be contained in it, as 'ear' in 'heart'; "
-        "forms of the word and parts of a compound stay forbidden.",
-    )
 
 
 class Codenames(Game):
@@ -93,10 +254,10 @@ class Codenames(Game):
     options: CodenamesOptions
     speech = (Clue,)
     return_scale = replace(WIN_RATE, par=0.5, team_names=("blue", "orange"))
-    Text = "games.codenames.text:CodenamesText"
-    Analysis = "games.codenames.assessor:CodenamesAnalysis"
-    Arrays = "games.codenames.table:CodenamesArrays"
-    View = "games.codenames.text:CodenamesView"
+    Text = "games.codenames.notes:CodenamesText"
+    Analysis = "games.codenames.knowledge:CodenamesAnalysis"
+    Arrays = "games.codenames.notes:CodenamesArrays"
+    View = "games.codenames.notes:CodenamesView"
     default_bots = ("shared_table", "shared_table")
     level_bots = ("own_table", "own_table", "shared_table")
 
@@ -110,31 +271,16 @@ class Codenames(Game):
         """Each turn reveals a word."""
         return self.num_words
 
-    @property
+    @cached_property
     def owner_counts(self) -> Mapping[str, int]:
-        """Number of words of each owner if blue begins."""
-        return self.counts_of(0)
-
-    def counts_of(self, first_team: int) -> Mapping[str, int]:
-        """Return the number of words of each owner; in the same proportions as 9, 8, 7 and 1."""
+        """Number of words of each owner; in the same proportions as 9, 8, 7 and 1."""
         first = (9 * self.num_words + 12) // 25  # Rounded to the nearest number.
         neutral = self.num_words - 2 * first
-        teams = {TEAMS[0]: first - first_team, TEAMS[1]: first - 1 + first_team}
-        return {**teams, NEUTRAL: neutral, ASSASSIN: 1}
-
-    def most_guesses(self, word: str | None, number: int) -> int:
-        """Return the number of guesses that a clue allows; 99, more than words, is no limit."""
-        # A pass has the number 0, too.
-        free = number == UNLIMITED or (number == 0 and word is not None and self.options.unlimited)
-        return 99 if free else number + 1
+        return {TEAMS[0]: first, TEAMS[1]: first - 1, NEUTRAL: neutral, ASSASSIN: 1}
 
     def _all_actions(self) -> Iterable[Action]:
         # All words of the list, so that a number means the same action in every game.
         return (PASS, STOP, *map(GuessWord, WORDS))
-
-    def clue_offer(self, hidden: tuple[str, ...]) -> ClueOffer:
-        """Return the offer of a clue while these words are hidden."""
-        return ClueOffer(Clue, hidden, self.options.substrings, self.options.unlimited)
 
     def initial_state(self) -> CodenamesState:
         return CodenamesState(self)
@@ -161,8 +307,6 @@ class CodenamesState(State):
         self.guesses_left = 0
         self.may_stop = False
         """True after the first guess of a turn: each turn reveals a word, so that games end."""
-        self.first_team = 0
-        """The team that begins, known from the key on."""
         self.winner: int | None = None
 
     def roles(self) -> tuple[str, ...]:
@@ -174,7 +318,7 @@ class CodenamesState(State):
     @property
     def team(self) -> int:
         """The team in turn."""
-        return (self.turn - 1 + self.first_team) % 2
+        return (self.turn - 1) % 2
 
     @property
     def guesser(self) -> int:
@@ -194,8 +338,7 @@ class CodenamesState(State):
         """Draw the words, then their owners."""
         if not self.words:
             return DealWords(tuple(rng.sample(WORDS, self.game.num_words)))
-        first = rng.randrange(2) if self.game.options.first_team == "random" else 0
-        owners = list(Counter(self.game.counts_of(first)).elements())
+        owners = list(Counter(self.game.owner_counts).elements())
         return DealKey(tuple(rng.sample(owners, len(owners))))
 
     def _is_possible(self, action: Action) -> bool:
@@ -205,14 +348,8 @@ class CodenamesState(State):
                 different = set(words) & set(WORDS)
                 return len(words) == len(different) == self.game.num_words
             case DealKey(owners) if self.words:
-                return self._first_team(owners) is not None
+                return Counter(owners) == Counter(self.game.owner_counts)
         return False
-
-    def _first_team(self, owners: Sequence[str]) -> int | None:
-        """Return the team that begins with this key; None if the key is not possible."""
-        teams = range(2 if self.game.options.first_team == "random" else 1)
-        counts = Counter(owners)
-        return next((n for n in teams if counts == Counter(self.game.counts_of(n))), None)
 
     def _read_chance(self, text: str) -> Action:
         kind, *names = text.split(" ")
@@ -224,7 +361,7 @@ class CodenamesState(State):
         actions, hidden = self.game.actions, self.hidden
         # A player without speech, such as a network, can still pass.
         if player < 2:
-            return actions.subset((PASS,), speech=(self.game.clue_offer(hidden),))
+            return actions.subset((PASS,), speech=(ClueOffer(Clue, hidden),))
         guesses = map(GuessWord, hidden)
         return actions.subset((*guesses, STOP) if self.may_stop else guesses)
 
@@ -236,9 +373,6 @@ class CodenamesState(State):
             case DealKey(owners):
                 self.key = dict(zip(self.words, owners, strict=True))
                 self.log.append(KeyDealt(self.words, owners))
-                self.first_team = self._first_team(owners) or 0
-                if self.game.options.first_team == "random":
-                    self.log.append(FirstTeamDrawn(self.first_team))
                 self._start_turn()
             case GuessWord(word):
                 self._reveal(player, word)
@@ -257,7 +391,7 @@ class CodenamesState(State):
 
     def _start_guessing(self, player: int, word: str | None, number: int) -> None:
         self.log.append(ClueGiven(player, word, number))
-        self.guesses_left = self.game.most_guesses(word, number)
+        self.guesses_left = number + 1
         self.to_act = (self.guesser,)
 
     def _reveal(self, player: int, word: str) -> None:

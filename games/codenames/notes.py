@@ -1,12 +1,18 @@
-"""Texts of codenames: rules, narration of events, situation of a player."""
+"""All that one viewer of codenames knows, and what is made from it: arrays, texts, table."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from arena import (
+    ArraySpec,
     Event,
+    GameArrays,
     GameText,
+    Notes,
     Observation,
     Panel,
     PlayGuide,
@@ -17,17 +23,16 @@ from arena import (
     TileRow,
     Tone,
 )
-from games.codenames.game import Codenames
-from games.codenames.moves import (
+from games.codenames.rules import (
     ASSASSIN,
     NEUTRAL,
+    NUMBERS,
     PASS,
     STOP,
     TEAMS,
-    UNLIMITED,
     Clue,
     ClueGiven,
-    FirstTeamDrawn,
+    Codenames,
     GuessesEnded,
     GuessWord,
     KeyDealt,
@@ -35,7 +40,126 @@ from games.codenames.moves import (
     WordsDealt,
     clue_text,
 )
-from games.codenames.table import CodenamesTable
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True)
+class ClueRecord:
+    """A clue, and the number of words of the own team that it has brought so far."""
+
+    team: int
+    word: str | None
+    number: int
+    found: int = 0
+
+    def __str__(self) -> str:
+        return f"{clue_text(self.word, self.number)} ({self.found} found)"
+
+
+class CodenamesNotes(Notes):
+    """Words, known owners and clues. For `Observation.notes`, the views, bots and texts."""
+
+    game: Codenames
+
+    def __init__(self, game: Codenames, player: int) -> None:
+        super().__init__(game, player)
+        self.words: tuple[str, ...] = ()
+        self.key: dict[str, str] = {}
+        """Owner of each word; empty for a guesser."""
+        self.revealed: dict[str, str] = {}
+        """Owner of each revealed word, in the order of the guesses."""
+        self.clues: list[ClueRecord] = []
+        self.guesses_left = 0
+        """Guesses that are left in this turn; 0 before its clue."""
+
+    def update(self, event: Event) -> None:
+        match event:
+            case WordsDealt(words):
+                self.words = words
+            case KeyDealt(words, owners):
+                self.key = dict(zip(words, owners, strict=True))
+            case ClueGiven(player, word, number):
+                # Seats of one team are all even or all odd.
+                self.clues.append(ClueRecord(player % 2, word, number))
+                self.guesses_left = number + 1
+            case WordRevealed(word=word, owner=owner):
+                self._reveal(word, owner)
+            case GuessesEnded():
+                self.guesses_left = 0
+
+    def _reveal(self, word: str, owner: str) -> None:
+        # A dict keeps the order of the guesses.
+        self.revealed[word] = owner
+        clue = self.clues[-1]
+        if owner == TEAMS[clue.team]:
+            self.clues[-1] = replace(clue, found=clue.found + 1)
+            self.guesses_left -= 1
+        else:
+            self.guesses_left = 0  # A word that is not the team's own ends its turn.
+
+    @property
+    def hidden(self) -> tuple[str, ...]:
+        """Words that are not revealed, in the order of the table."""
+        return tuple(word for word in self.words if word not in self.revealed)
+
+    def num_hidden(self, owner: str) -> int:
+        """Return the number of hidden words of an owner, which all players know."""
+        return self.game.owner_counts[owner] - list(self.revealed.values()).count(owner)
+
+    def hidden_of(self, owner: str) -> tuple[str, ...]:
+        """Return the hidden words that are known to have this owner; () for a guesser."""
+        return tuple(word for word in self.hidden if self.key.get(word) == owner)
+
+    def owner(self, word: str) -> str | None:
+        """Return the owner of a word, if the viewer knows it."""
+        return self.revealed.get(word) or self.key.get(word)
+
+
+class CodenamesArrays(GameArrays):
+    """Observations of codenames as arrays."""
+
+    game: Codenames
+
+    @cached_property
+    def specs(self) -> Mapping[str, ArraySpec]:
+        words = self.game.num_words
+        return {
+            # -1 before the words are dealt.
+            "words": ArraySpec((words,), low=-1, high=len(NUMBERS) - 1, dtype="int16"),
+            "owners": ArraySpec((words, 4), low=0, high=1),
+            "revealed": ArraySpec((words,), low=0, high=1),
+            # Numbers are up to 9, guesses up to 10.
+            "turn": ArraySpec((4,), low=0, high=10),
+        }
+
+    def read(self, observation: Observation) -> dict[str, NDArray[Any]]:
+        """Return the table as arrays; clues are text, so a network knows their numbers only.
+
+        `words` are numbers in the list of words. `owners` are one-hot rows: own team, other team,
+        neutral, assassin; zeros if unknown. `turn`: 1 for a clue giver, 1 if the latest clue is
+        that of the own team, its number, the guesses that are left.
+        """
+        table, own = observation.notes, TEAMS[observation.player % 2]
+        assert isinstance(table, CodenamesNotes)
+        arrays = self._zeros()
+        arrays["words"][:] = [NUMBERS[word] for word in table.words] or -1
+        # From the observer's side, so that one network can play for both teams.
+        columns = [own, TEAMS[1 - TEAMS.index(own)], NEUTRAL, ASSASSIN]
+        for number, word in enumerate(table.words):
+            arrays["revealed"][number] = word in table.revealed
+            owner = table.owner(word)
+            if owner:
+                arrays["owners"][number, columns.index(owner)] = 1
+        arrays["turn"][0] = observation.player < 2
+        if table.clues:
+            clue = table.clues[-1]
+            arrays["turn"][1:] = TEAMS[clue.team] == own, clue.number, table.guesses_left
+        return arrays
+
+
+# Texts
 
 
 def seats_text(players: int, team: int) -> str:
@@ -62,9 +186,9 @@ def _by_owner(key: Mapping[str, str], owners: Sequence[str]) -> str:
     return " ".join(parts)
 
 
-def _table(observation: Observation) -> CodenamesTable:
+def _table(observation: Observation) -> CodenamesNotes:
     table = observation.notes
-    assert isinstance(table, CodenamesTable)
+    assert isinstance(table, CodenamesNotes)
     return table
 
 
@@ -83,8 +207,7 @@ def _notebook(observation: Observation) -> Iterator[str]:
     if clues:
         yield f"Clues of your team: {', '.join(clues)}."
     if observation.legal_actions and table.guesses_left:
-        limited = table.guesses_left <= UNLIMITED
-        yield f"Guesses left in this turn: {table.guesses_left if limited else 'no limit'}."
+        yield f"Guesses left in this turn: {table.guesses_left}."
 
 
 def _odds(observation: Observation) -> Iterator[str]:
@@ -116,7 +239,7 @@ class CodenamesText(GameText):
     """Texts of codenames."""
 
     game: Codenames
-    notes_type = CodenamesTable
+    notes_type = CodenamesNotes
 
     def synonyms(self) -> Mapping[str, str]:
         return {"skip": "pass", "end turn": "stop", "end my turn": "stop", "done": "stop"}
@@ -154,40 +277,28 @@ class CodenamesText(GameText):
             else ""
         )
         neutral = "1 is" if counts[NEUTRAL] == 1 else f"{counts[NEUTRAL]} are"
-        if game.options.first_team == "random":
-            teams, begins = ("the team that begins", "the other team"), "which begins is drawn"
-        else:
-            teams, begins = TEAMS, "blue begins"
-        if game.options.substrings:
-            letters = "be a form or a part of a hidden word on the table, or the reverse"
-        else:
-            letters = "contain, or be contained in, a word on the table that is still hidden"
-        zero = (
-            " With the number 0, or `unlimited` in place of the number, guesses have no limit."
-            if game.options.unlimited
-            else ""
-        )
         return (
             f"Codenames, {players} players in two teams. Blue: {blue}. "
             f"Orange: {orange}. On the table are {game.num_words} words. A "
             "key, which only the two clue givers see, gives each word an owner: "
-            f"{counts[TEAMS[0]]} words belong to {teams[0]}, {counts[TEAMS[1]]} to {teams[1]}, "
+            f"{counts[TEAMS[0]]} words belong to blue, {counts[TEAMS[1]]} to orange, "
             f"{neutral} neutral, 1 is the assassin. A team wins as soon as all its words are "
             "revealed, whoever reveals the last one. A team that reveals the assassin loses at "
-            f"once.\nThe teams take turns; {begins}. First the clue giver gives a clue for words "
-            "of the own team: one English word and a number from 0 to 9, which tells how many "
-            "words the clue is about. The clue consists of letters and hyphens. It must not "
-            f"{letters}. Then the guesser guesses hidden words, one by one. After each guess all "
-            "players see the owner of the word. A word of the own team allows another guess, up to "
-            f"number + 1 guesses in a turn; any other word ends the turn.{zero} The first guess is "
-            "an obligation; after it the guesser may stop. A clue giver may pass instead of giving "
-            f"a clue; then the guesser guesses exactly once.{several} Players say nothing but "
-            "clues.\n"
+            "once.\nThe teams take turns; blue begins. First the clue giver gives a clue for "
+            "words of the own team: one English word and a number from 0 to 9, which tells how "
+            "many words the clue is about. The clue consists of letters and hyphens. It must not "
+            "contain, or be contained in, a word on the table that is still hidden. Then the "
+            "guesser guesses hidden words, one by one. After each guess all players see the "
+            "owner of the word. A word of the own team allows another guess, up to number + 1 "
+            "guesses in a turn; any other word ends the turn. The first guess is an obligation; "
+            "after it the guesser may stop. A clue giver may pass instead of giving a clue; then "
+            "the guesser guesses "
+            f"exactly once.{several} Players say nothing but clues.\n"
             "Your action as a clue giver: clue WORD NUMBER | pass. For example: clue animal 2\n"
             "Your action as a guesser: guess WORD | stop. For example: guess horse"
         )
 
-    def narrate(self, event: Event) -> str:  # noqa: PLR0911 - one case for each kind.
+    def narrate(self, event: Event) -> str:
         """Return one event as a sentence."""
         names = self.game.seat_names
         match event:
@@ -196,8 +307,6 @@ class CodenamesText(GameText):
             case KeyDealt(words, owners):
                 key = dict(zip(words, owners, strict=True))
                 return f"The key: {_by_owner(key, (*TEAMS, NEUTRAL, ASSASSIN))}"
-            case FirstTeamDrawn(team):
-                return f"{TEAMS[team].capitalize()} begins and has one word more."
             case ClueGiven(player, None, _):
                 return f"{names[player]} passes and gives no clue."
             case ClueGiven(player, word, number):
@@ -264,7 +373,7 @@ class CodenamesView:
             f"{name}: {seats_text(game.num_players, team)}" for team, name in enumerate(TEAMS)
         )
         # The number of the player matters to texts only; the events decide what is known.
-        self._table = CodenamesTable(game, 0)
+        self._table = CodenamesNotes(game, 0)
 
     def update(self, event: Event) -> None:
         """Add one event that the viewer witnessed."""

@@ -18,10 +18,10 @@ from arena.core.event import Decision, Ply
 from arena.core.outcome import Outcome
 from arena.episodes.match import Match, play
 from arena.episodes.record import Episode
-from games.cluedo.analysis.assessor import CluedoAssessor
+from games.cluedo.analysis.assessor import REFUTATIONS, CluedoAssessor
 from games.cluedo.analysis.beliefs import belief_measurements, inference_of
+from games.cluedo.analysis.judgements import RefutationFacts
 from games.cluedo.analysis.measures import INFERENCES, MEASURES
-from games.cluedo.analysis.seat_history import REFUTATIONS
 from games.cluedo.game import Cluedo
 from games.cluedo.inference.information import break_even
 from games.cluedo.inference.knowledge import CluedoKnowledge
@@ -96,7 +96,6 @@ def test_a_provable_accusation() -> None:
         "accusation_probability": WeightedSum(1.0),
         "premature": WeightedSum(0.0),
         "missed": WeightedSum(0.0),
-        "turns_to_accuse": WeightedSum(0.0),
         "missed_seen": WeightedSum(0.0),
     }
 
@@ -109,9 +108,7 @@ def test_a_guess_is_premature_whether_right_or_not(accuse: Accuse, right: float)
     assert accusation.facts["break_even"] == 1.0, "it may still ask"
     assert accusation.measurements["premature"] == WeightedSum(1.0)
     assert accusation.measurements["accusations_right"] == WeightedSum(right)
-    assert (
-        "missed" not in accusation.measurements and "turns_to_accuse" not in accusation.measurements
-    )
+    assert "missed" not in accusation.measurements
 
 
 def test_turns_that_let_a_certain_case_pass() -> None:
@@ -121,7 +118,6 @@ def test_turns_that_let_a_certain_case_pass() -> None:
     assert [(each.ply, each.player) for each in missed] == [(2, 0), (5, 0)]
     totals = sum_measurements(each.measurements for each in found if each.player == 0)
     assert totals["missed"] == WeightedSum(2.0, 3.0)
-    assert totals["turns_to_accuse"] == WeightedSum(2.0, 1.0)
     assert totals["missed_seen"] == WeightedSum(1.0, 1.0), "the first of the three turns"
     assert not any("missed" in each.measurements for each in found if each.player != 0)
 
@@ -176,15 +172,13 @@ def test_showing_a_card_again_tells_least() -> None:
     }
     for refutation in leaks.values():
         assert refutation.player == 1 and refutation.facts["choices"] == 3
-    most, least = leaks["Library"].measurements["leaked"], leaks["Revolver"].measurements["leaked"]
-    assert least.total < 0.2 < most.total
+    facts = RefutationFacts.of(leaks["Library"])
+    assert facts.least == RefutationFacts.of(leaks["Revolver"]).leaked < 0.2 < facts.leaked
     assert leaks["Revolver"].measurements["excess_leak"] == WeightedSum(0.0)
     needless = {card: each.measurements["leak_ratio"] for card, each in leaks.items()}
     assert needless["Revolver"] == WeightedSum(0.0, needless["Library"].weight)
     assert needless["Library"].total > needless["Library"].weight / 2 > 0
-    assert leaks["Library"].measurements["excess_leak"].total == pytest.approx(
-        most.total - least.total
-    )
+    assert leaks["Library"].measurements["excess_leak"].total == facts.leaked - facts.least
 
 
 # Stated beliefs
@@ -279,7 +273,7 @@ def test_what_holds_in_any_game(seed: int) -> None:
         ((2,), ("suggestion",)),
         ((1,), ("answer",)),
         ((1, 2), ("accusation", "knowledge")),
-        ((2, 0), ("missed accusation", "unused certainty")),
+        ((2, 0), ("missed accusation",)),
         ((), None),
         (None, ()),
     ],

@@ -151,7 +151,7 @@ def test_whatever_is_answered(answer: JsonValue, prose: str, cut: int) -> None:
         for category in GAME.deck.categories:
             total = sum(envelope.get(card, 0.0) for card in category)
             assert total == pytest.approx(1.0, abs=1e-5) or not total
-        assert 0 <= found["log_score"].total <= 3 * math.log2(1 / FLOOR)
+        assert 0 <= found["belief_error"].total <= 3 * math.log2(1 / FLOOR)
         rates = [each for name, each in found.items() if name.endswith(("precision", "recall"))]
         assert all(0 <= each.total <= each.weight for each in rates)
 
@@ -165,7 +165,7 @@ def test_before_the_first_move_by_hand() -> None:
     # Unstated is uniform: 1/6 for each of the 4, 1/9 for each of the 7. The rope for certain:
     # 1/4 log2(1/4 : 1) + 3/4 log2(1/4 : 1/1000).
     by_hand = math.log2(6 / 4) + math.log2(9 / 7) - 0.5 + 0.75 * math.log2(250)
-    assert found["log_score"].total == pytest.approx(by_hand)
+    assert found["belief_error"].total == pytest.approx(by_hand)
     assert found["precision"] == WeightedSum(0, 1) and "recall" not in found
     # Before the first question the exact probabilities are those of cards not seen.
     assert found["belief_error"].weight == pytest.approx(0.0)
@@ -178,7 +178,7 @@ def test_an_explicit_uniform_answer_scores_as_an_unstated_one() -> None:
     observation = dealt().observe(0)
     uniform = measured({"sure": {}, "envelope": dict.fromkeys(GAME.deck.cards, 1)}, observation)
     silent = measured({"sure": {}, "envelope": {}}, observation)
-    assert uniform["log_score"].total == pytest.approx(silent["log_score"].total, abs=1e-5)
+    assert uniform["belief_error"].total == pytest.approx(silent["belief_error"].total, abs=1e-5)
     assert "stated/0" not in silent and uniform["stated/1"].weight > 0
 
 
@@ -206,11 +206,11 @@ def test_the_envelope_known() -> None:
         "sure": dict.fromkeys(ENVELOPE, "envelope"), "envelope": dict.fromkeys(ENVELOPE, 1)
     }  # fmt: skip
     found = measured(right, state.observe(1))
-    assert found["log_score"].total == 0.0
+    assert found["belief_error"].total == 0.0
     assert found["deduced_recall"] == found["deduced_precision"] == WeightedSum(3, 3)
     wrong = measured({"sure": {}, "envelope": {"Study": 1}}, state.observe(1))
     others = math.log2(6) * 2  # Two unstated categories of six.
-    assert wrong["log_score"].total == pytest.approx(math.log2(1 / FLOOR) + others)
+    assert wrong["belief_error"].total == pytest.approx(math.log2(1 / FLOOR) + others)
 
 
 def test_open_cards_are_nowhere() -> None:
@@ -250,7 +250,7 @@ def check_perfect(observation: Observation) -> None:
     shares = knowledge.marginals()[:, knowledge.envelope]
     exact = {"sure": certain, "envelope": dict(zip(game.deck.cards, shares, strict=True))}
     found = measured(exact, observation)
-    assert found["log_score"].total == pytest.approx(0.0, abs=1e-4)
+    assert found["belief_error"].total == pytest.approx(0.0, abs=1e-4)
     rates = [each for name, each in found.items() if "recall" in name or "precision" in name]
     assert all(each.total == each.weight for each in rates)
 

@@ -110,7 +110,7 @@ def test_games_that_are_cut_off_give_the_same_measures() -> None:
         *("refutation", "forced refutation", "accusation", "missed accusation"),
     )
     early, later, full = (measured(Novice, Patient, 80, kinds, end) for end in (6, 12, math.inf))
-    for name in ("leaked", "bits", "bits_per_turn", "efficiency"):
+    for name in ("bits", "efficiency"):
         assert distance(early, full, name) > 3, f"{name} is not comparable"
     assert distance(later, full, "missed") > 3, "late turns of a game are missed less"
     for name in ("leak_ratio", "luck", *EFFICIENCY, "missed_seen", "missed_deduced"):

@@ -139,7 +139,7 @@ def test_comments_on_what_a_seat_could_not_know_are_not_for_it() -> None:
     assert not list(analysis.comments(0))
     assert [each["kind"] for each in analysis.comments(1)] == ["suggestion", "answer"]
     told = {measure["title"] for measure in analysis.summaries()[0]["measures"]}
-    assert "bits shown" in told
+    assert "excess bits shown" in told
     assert "bits shown" not in {each["title"] for each in analysis.summaries(0)[0]["measures"]}
 
 

@@ -182,8 +182,8 @@ def test_any_measure() -> None:
     asked = (Suggest(*ENVELOPE), END)
     assert value("measure:bits", *asked) == pytest.approx(math.log2(112))
     assert value("measure:entropy/1", *asked) == pytest.approx(math.log2(112))
-    assert value("measure:turns_to_accuse", *asked, END, END, Accuse(*ENVELOPE)) == 1
-    assert value("measure:leaked", *asked) == 0, "it never came up"
+    assert value("measure:accusations_right", *asked, END, END, Accuse(*ENVELOPE)) == 1
+    assert value("measure:excess_leak", *asked) == 0, "it never came up"
 
 
 # Potential

@@ -138,7 +138,7 @@ def _shares(
                     f"stated/{number}": WeightedSum(float(share)),
                     f"calibration/{number}": WeightedSum(float(posterior[card])),
                 }
-    yield {"log_score": WeightedSum(error), "belief_error": WeightedSum(error, of_seen)}
+    yield {"belief_error": WeightedSum(error, of_seen)}
 
 
 def _places(stated: Mapping[str, int], knowledge: CluedoKnowledge) -> Iterator[Measurements]:

@@ -71,10 +71,6 @@ class SuggestionFacts(MoveFacts):
         poor = self.expected < POOR * self.best and loss >= MUCH
         return Comment(f"{expected}; the best question ({question}): {_bits(self.best)}.", poor)
 
-    def value(self) -> float | None:
-        """Return the share of the best question's information, if there was any."""
-        return self.expected / self.best if self.best > NEGLIGIBLE else None
-
 
 @dataclass(frozen=True, slots=True)
 class AnswerFacts(MoveFacts):
@@ -180,21 +176,6 @@ class RefutationFacts(MoveFacts):
         return Comment(gave, mistake, omniscient=True)
 
 
-@dataclass(frozen=True, slots=True)
-class UnusedCertaintyFacts(MoveFacts):
-    """Facts of a player that could prove the envelope and never accused."""
-
-    turns: int
-    """Own turns that ended without an accusation since then."""
-
-    def comment(self) -> Comment:
-        # Not a mistake of its own: each missed accusation is marked as one already.
-        passed = "the game ended before its next turn"
-        if self.turns:
-            passed = f"turns without an accusation: {self.turns}"
-        return Comment(f"The case was certain from here on but was never accused; {passed}.")
-
-
 JUDGEMENTS: dict[str, type[MoveFacts]] = {
     "suggestion": SuggestionFacts,
     "answer": AnswerFacts,
@@ -202,7 +183,6 @@ JUDGEMENTS: dict[str, type[MoveFacts]] = {
     "missed accusation": MissedAccusationFacts,
     "refutation": RefutationFacts,
     "forced refutation": RefutationFacts,
-    "unused certainty": UnusedCertaintyFacts,
 }
 """The facts of each kind of assessment with a comment."""
 
@@ -235,17 +215,9 @@ def _least(bits: float) -> str:
 # Values of decisions, for credit in training
 
 
-def _refutation_value(assessment: Assessment) -> float:
-    facts = RefutationFacts.of(assessment)
-    return facts.least - facts.leaked
-
-
 DECISION_KINDS = {
-    "suggestion": DecisionKind(
-        lambda assessment: SuggestionFacts.of(assessment).value(),
-        "share",
-        "expected bits of the question, of the best one",
-        "questions",
+    "suggestion": DecisionKind.of_measure(
+        "efficiency", "share", "expected bits of the question, of the best one", "questions"
     ),
     "skipped question": DecisionKind(
         lambda _: 0.0, "share", "a turn without a question gains nothing", "questions"
@@ -259,7 +231,7 @@ DECISION_KINDS = {
     "missed accusation": DecisionKind(
         lambda _: -1.0, "", "-1 for a turn that ends although the envelope was provable"
     ),
-    "refutation": DecisionKind(
-        _refutation_value, "bits", "minus the bits given away beyond the least", "refutations"
+    "refutation": DecisionKind.of_measure(
+        "excess_leak", "bits", "minus the bits given away beyond the least", "refutations", sign=-1
     ),
 }

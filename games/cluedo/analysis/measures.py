@@ -145,14 +145,6 @@ _ONE_GAME = (
         comparable=False,
     ),
     Measure(
-        "bits_per_turn",
-        "bits per turn",
-        "bits per turn",
-        "higher",
-        "Bits gained by the player's own questions, over its own turns.",
-        comparable=False,
-    ),
-    Measure(
         "missed",
         "missed accusations",
         "share",
@@ -162,40 +154,12 @@ _ONE_GAME = (
         comparable=False,
     ),
     Measure(
-        "turns_to_accuse",
-        "turns to accuse",
-        "turns",
-        "lower",
-        "Own turns between the decision at which the envelope was first provable and the player's "
-        "accusation, over games in which it was provable. If other players ended the game first, "
-        "the turns until the end count, so that the mean is a lower bound.",
-        comparable=False,
-    ),
-    Measure(
-        "leaked",
-        "bits shown",
-        "bits per refutation",
-        "lower",
-        "Bits about the envelope that the card shown gave to the suggester, who already knew the "
-        "refuter; over refutations. Late refutations give less.",
-        comparable=False,
-    ),
-    Measure(
         "excess_leak",
         "excess bits shown",
         "bits per choice",
         "lower",
         "Bits that the card shown gave to the suggester, minus those of the card that gives least; "
         "over refutations with several cards to choose from.",
-        comparable=False,
-    ),
-    Measure(
-        "log_score",
-        "logarithmic score of beliefs",
-        "bits per answer",
-        "lower",
-        "Relative entropy from the stated to the exact probabilities of the envelope's cards, "
-        "summed over the three categories; over answers.",
         comparable=False,
     ),
     Measure(

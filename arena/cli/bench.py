@@ -12,7 +12,8 @@ from pydantic import JsonValue
 
 from arena.cli.experiment import ExperimentOptions, ExperimentRun, MeasureOptions
 from arena.cli.options import ExecutorOptions, OutputOptions
-from arena.cli.terminal import consume, echo, print_grids, print_result, unused_path
+from arena.cli.report import ReportOptions
+from arena.cli.terminal import consume, echo, print_result, unused_path
 from arena.core.errors import ArenaError, UsageError
 from arena.core.observation import TextLevel
 from arena.core.spec import redacted
@@ -106,7 +107,6 @@ class SuiteRun:
 
     def play(self) -> int:
         """Play the missing games of all tasks; return the exit code."""
-        from arena.evaluation.aggregation import EvaluationAggregator
         from arena.evaluation.benchmark.submission import SUITE_FILE
 
         left = self.options
@@ -115,12 +115,10 @@ class SuiteRun:
         for number, task in enumerate(self.suite.tasks, start=1):
             heading = f"{task.id} ({number} of {len(self.suite.tasks)})"
             run = self._experiment(task, heading, left)
-            name, baseline = redacted(task.player_of(self.player)), task.baseline_of(self.player)
-            games = EvaluationAggregator(run.game, name, baseline, task.target, task.against)
             slots = task.schedule(self.player)
             if left.dry_run and not left.as_json:
                 echo(heading)
-            if code := run.conduct(lambda *_, found=slots: found, games, is_whole=False):
+            if code := run.conduct(lambda *_, found=slots: found, is_whole=False):
                 return code
             left = _remaining(left, run)
         return 0
@@ -153,7 +151,7 @@ class SuiteRun:
             "arena": __version__,
         }
         specs = [player, *others, *([baseline] if baseline else [])]
-        run = ExperimentRun("eval", task.make_game(), options, specs, settings)
+        run = ExperimentRun("eval", task.make_game(), options, specs, settings, task.target)
         run.resumed_by = f"--resume --out {self.folder}"
         return run
 
@@ -263,7 +261,7 @@ def verify(options: VerifyOptions) -> int:
     return 0
 
 
-class CompareOptions(OutputOptions):
+class CompareOptions(ReportOptions):
     """Options of `arena bench compare`."""
 
     first: Path = argument()
@@ -273,25 +271,12 @@ class CompareOptions(OutputOptions):
 
 
 def compare(options: CompareOptions) -> int:
-    """Compare the measures of talk of two submissions, paired by deal."""
-    from arena.evaluation.benchmark.submission import PROFILE, measure_changes, read_submission
-    from arena.evaluation.document import Grid
-    from arena.evaluation.formatting import number
+    """Compare two submissions task by task, paired by deal: the second minus the first."""
+    from arena.evaluation.benchmark.submission import read_submission, task_reports
 
-    submissions = [read_submission(folder) for folder in (options.first, options.second)]
-    changes = list(measure_changes(*submissions))
-    if not changes:
-        raise UsageError(f"{submissions[0].suite.label} has no games with talk")
-    if options.as_json:
-        rows = [
-            {"task": task, "measure": name, **change.model_dump()} for task, name, change in changes
-        ]
-        print(json.dumps({"changes": rows}))
-        return 0
-    cells = [(task, PROFILE[name], number(each, 3, signed=True)) for task, name, each in changes]
-    title = " to ".join(each.card.name for each in submissions)
-    headings = ("task", "measure", "change")
-    print_grids([Grid(f"Change from {title}, paired by deal", headings, cells)])
+    options.check_files()
+    reports = list(task_reports(*map(read_submission, (options.first, options.second))))
+    options.output_all(reports, [str(report.settings["task"]) for report in reports])
     return 0
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import re
 import sys
 from collections.abc import Sequence
@@ -25,10 +24,8 @@ from arena.evaluation.records import Slot
 from arena.llm.config import argument, setting
 
 if TYPE_CHECKING:
-    from arena.evaluation.aggregation import EvaluationAggregator
     from arena.evaluation.analysis import GroupedAnalyses
     from arena.evaluation.report import Report
-    from arena.evaluation.scaffolds import ScaffoldAggregator
 
 BLANKS = re.compile(r"\s*,\s*")
 MAX_DEALS = 10_000
@@ -85,16 +82,15 @@ def evaluate(options: EvalOptions) -> int:
     baseline, scaffolds = options.baseline, options.scaffolds
     opponents = _opponents(game, options.against)
     compared = _compared(tested, baseline, scaffolds, options.until_ci)
-    opponent_names = [redacted(spec) for spec in opponents]
-    names, baseline_name = [redacted(spec) for spec in compared], baseline and redacted(baseline)
+    names = [redacted(spec) for spec in compared]
     specs = [*compared, *(spec for spec in opponents if spec != SELF)]
     settings: dict[str, JsonValue] = {
         "player": names[0],
-        "baseline": baseline_name,
-        "against": [*opponent_names],
+        "baseline": baseline and redacted(baseline),
+        "against": [redacted(spec) for spec in opponents],
         **({"scaffolds": [*names]} if scaffolds else {}),
     }
-    run = ExperimentRun("eval", game, options, specs, settings)
+    run = ExperimentRun("eval", game, options, specs, settings, options.until_ci)
     run.check()
     options.check_files()
     deals = options.games or (MAX_DEALS if options.until_ci is not None else 100)
@@ -104,22 +100,7 @@ def evaluate(options: EvalOptions) -> int:
         slots = evaluation_schedule(seats, compared[0], opponents, compared[1:], deals, run_seed)
         return list(slots)
 
-    by_scaffold = scaffolds is not None
-    aggregator = _aggregator(game, names, opponent_names, by_scaffold, options.until_ci)
-    return run.conduct(schedule, aggregator)
-
-
-def _aggregator(
-    game: Game, names: list[str], opponents: list[str], by_scaffold: bool, until_ci: float | None
-) -> EvaluationAggregator | ScaffoldAggregator:
-    """Return what turns the games of the compared players into a report."""
-    if by_scaffold:
-        from arena.evaluation.scaffolds import ScaffoldAggregator
-
-        return ScaffoldAggregator(game, names, opponents)
-    from arena.evaluation.aggregation import EvaluationAggregator
-
-    return EvaluationAggregator(game, names[0], (*names[1:], None)[0], until_ci, opponents)
+    return run.conduct(schedule)
 
 
 def _compared(
@@ -220,12 +201,7 @@ def _output(analyses: GroupedAnalyses, options: ReportOptions) -> None:
         number = len(analyses.skipped)
         files = "the file is not a" if number == 1 else f"none of the {number} files is a"
         raise ArenaError(f"{files} finished game")
-    options.write_files(*reports)
-    if options.as_json:
-        skipped = [{"path": str(s.path), "reason": s.reason} for s in analyses.skipped]
-        documents = [report.to_json() for report in reports]
-        print(json.dumps({"reports": documents, "skipped": skipped}, allow_nan=False))
-    else:
-        titles = headings(reports) if len(reports) > 1 else [""]
-        for report, title in zip(reports, titles, strict=True):
-            options.show(report, title)
+    skipped: list[JsonValue] = [
+        {"path": str(each.path), "reason": each.reason} for each in analyses.skipped
+    ]
+    options.output_all(reports, headings(reports) if len(reports) > 1 else [""], skipped=skipped)

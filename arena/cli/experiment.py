@@ -7,7 +7,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,10 +25,10 @@ from arena.cli.options import (
 from arena.cli.report import ReportOptions
 from arena.cli.terminal import echo, progress_bar, run_until_stopped, settle_accounts, unused_path
 from arena.core.errors import ArenaError, MissingDependency, UsageError
-from arena.core.spec import Spec
+from arena.core.spec import Spec, redacted
 from arena.core.text import pluralize
 from arena.episodes.files import game_stem
-from arena.evaluation.records import RESULTS, Slot
+from arena.evaluation.records import Slot
 from arena.llm.config import setting
 from arena.llm.settings import MODELS
 from replays.html_report import write_html
@@ -36,20 +36,16 @@ from replays.html_report import write_html
 if TYPE_CHECKING:
     from arena.core.game import Game
     from arena.episodes.match import Match
-    from arena.evaluation.aggregation import EvaluationAggregator, TournamentAggregator
     from arena.evaluation.report import PlayerReport, Report
-    from arena.evaluation.scaffolds import ScaffoldAggregator
     from arena.evaluation.store import Experiment, Kind, Results
     from arena.llm.service import LLMService
 
     Scheduler = Callable[[int, Sequence[Slot]], list[Slot]]
     """Returns all games of a run, by its seed and the games of its earlier schedule."""
-    Aggregator = EvaluationAggregator | TournamentAggregator | ScaffoldAggregator
-    """Turns results, which come in the order of the schedule, into a report."""
 
 
-REPORT = "report.html"
-"""Name of the report in the folder of a run."""
+REPORT, REPLAYS = "report.html", "replays"
+"""Names of the report and of the replays in the folder of a run."""
 CONCURRENT = 16
 MOST_GAMES = 10_000
 """Games that may be played at the same time."""
@@ -63,7 +59,7 @@ class MeasureOptions(ExecutorOptions, ModelOptions):
     out: Path | None = setting(None)
     """Folder for results and replays. Default: a new one in runs/."""
     resume: bool = setting(False, flag="--resume")
-    """Continue the run in --out, or for eval and tournament the last one with these flags."""
+    """Continue the run in --out."""
     max_concurrent: int | None = setting(None, ge=1, le=MOST_GAMES)
     """Games played at the same time, if models play. Default: 16, or fewer if the
     cache of an embedded model holds fewer chats, or all with --batch."""
@@ -81,87 +77,6 @@ class ExperimentOptions(TextOptions, ReportOptions, SeedOptions, MeasureOptions)
     """Games per player that the exact posterior scores: the first ones."""
     replays: bool = setting(True, flag=False)
     """Write a replay of each game."""
-
-
-@dataclass(frozen=True, slots=True)
-class ExperimentFiles:
-    """The folders of one kind of experiment with one set-up."""
-
-    kind: Kind
-    game: Game
-    settings: Mapping[str, JsonValue]
-    """Settings that must be equal for a run to be resumed, without the seed."""
-    out: Path | None
-    """Folder that the user names; None for one in `runs/`."""
-
-    def create(self, seed: int) -> Results:
-        """Start a run in `out`, or in a new folder."""
-        from arena.evaluation.store import Results
-
-        options = self.game.options.model_dump(mode="json")
-        # An evaluation is named after its players, a tournament is not: players may join it.
-        named = (self.settings.get("player"), self.settings.get("baseline"))
-        players = "-vs-".join(_in_file_name(str(spec)) for spec in named if spec)
-        stem = "-".join(filter(None, (game_stem(self.game, seed), players)))
-        folder = self.out or unused_path(self._home, stem)
-        settings = {"seed": seed, **self.settings}
-        return Results.create(folder, self.kind, self.game.name, options, settings)
-
-    def resume(self, seed: int | None, dry_run: bool = False) -> Results:
-        """Open the run in `out`, or the last one with these settings, to add games to it.
-
-        A dry run opens it for reading. Raises UsageError if there is none, or if its settings
-        differ.
-        """
-        from arena.evaluation.store import Results
-
-        folder = self._last_run(seed) if self.out is None else self.out
-        results = Results.read(folder) if dry_run else Results.open(folder)
-        for name, value in self._differences(results.experiment, seed).items():
-            results.close()
-            raise UsageError(
-                f"--resume: {folder} was made with {name} = {value}; use the same flags, or "
-                "another --out without --resume"
-            )
-        stored = results.experiment.settings
-        # A tournament of bots may be joined by a model; from then on its options are fixed.
-        if self.settings["models"] and not stored["models"] and not dry_run:
-            results.change(settings={**stored, "models": self.settings["models"]})
-        return results
-
-    @property
-    def _home(self) -> Path:
-        return Path("runs") / self.kind
-
-    def _last_run(self, seed: int | None) -> Path:
-        """Return the folder with these settings that was written to last."""
-        from arena.evaluation.store import Results
-
-        paths = sorted(self._home.glob(f"*/{RESULTS}"), key=lambda path: -path.lstat().st_mtime)
-        for path in paths:
-            # A run that cannot be read is not the one that is looked for.
-            with suppress(ArenaError), Results.read(path.parent) as results:
-                if not self._differences(results.experiment, seed):
-                    return path.parent
-        raise UsageError(
-            f"--resume: no run in {self._home} had these flags; name its folder with --out"
-        )
-
-    def _differences(self, experiment: Experiment, seed: int | None) -> dict[str, JsonValue]:
-        """Return the stored values that differ from the present ones, by name.
-
-        A seed that the user does not give makes no difference, nor do the options of models if only
-        bots have played, or only bots play now.
-        """
-        present: dict[str, JsonValue] = {"kind": self.kind, "game": self.game.name, "seed": seed}
-        present |= {**self.game.options.model_dump(mode="json"), **self.settings}
-        stored: dict[str, JsonValue] = {"kind": experiment.kind, "game": experiment.game}
-        stored |= {**experiment.options, **experiment.settings}
-        if seed is None:
-            present["seed"] = stored.get("seed")
-        if None in (present["models"], stored.get("models")):
-            stored["models"] = present["models"]
-        return {name: value for name, value in stored.items() if present.get(name) != value}
 
 
 def match_of(
@@ -190,18 +105,13 @@ def match_of(
     return replace(match, decision_seconds=None) if batch else match, llm
 
 
-def check_agent(match: Match, spec: str, llm: LLMService | None = None) -> None:
-    """Raise the errors of a SPEC before anything is written: make a table full of its agents."""
-    replace(match, specs=[spec] * match.game.num_players).seat(llm)
-
-
 def _in_file_name(spec: str) -> str:
     """Return a SPEC for the name of a folder: `oracle`, `openai-gpt-4o-mini`."""
     return re.sub(r"[^\w.]+", "-", spec.removeprefix("bot:"))[:MAX_SPEC].strip("-.")
 
 
 class ExperimentRun:
-    """An experiment as the flags describe it: its games, and the files of its results."""
+    """An experiment as the flags describe it: its games, and the folder of its results."""
 
     def __init__(
         self,
@@ -210,12 +120,20 @@ class ExperimentRun:
         options: ExperimentOptions,
         specs: Sequence[str],
         settings: Mapping[str, JsonValue],
+        target: float | None = None,
+        anchor: str | None = None,
     ) -> None:
+        """Raises UsageError for flags that contradict each other, or a target out of range."""
+        from arena.evaluation.aggregation import make_aggregator
+
+        self.kind = kind
         self.game = game
         self.options = options
         self.specs = list(dict.fromkeys(specs))
         self.resumed_by: str | None = None
         """Flags that continue this run, if they are not `--resume --out` and its folder."""
+        if options.resume and options.out is None:
+            raise UsageError("--resume: name the folder of the run with --out")
         self._match, self.llm = match_of(
             game, options, options, self.specs, options.dry_run, options.batch
         )
@@ -228,13 +146,67 @@ class ExperimentRun:
             **({"batch": True} if options.batch else {}),
             **settings,
         }
-        self._files = ExperimentFiles(kind, game, self._settings, options.out)
+        names = [redacted(spec) for spec in self.specs]
+        self._results = make_aggregator(kind, game, self._settings, names, target, anchor)
 
     def check(self) -> None:
         """Raise the errors of all SPECs before anything is written or played."""
         self.options.check_executor()
         for spec in self.specs:
-            check_agent(self._match, spec, self.llm)
+            # A table full of its agents.
+            replace(self._match, specs=[spec] * self.game.num_players).seat(self.llm)
+
+    def _create(self) -> Results:
+        """Start a run in --out, or in a new folder."""
+        from arena.evaluation.store import Results
+
+        seed, options = self.options.first_seed(), self.game.options.model_dump(mode="json")
+        # An evaluation is named after its players, a tournament is not: players may join it.
+        named = (self._settings.get("player"), self._settings.get("baseline"))
+        players = "-vs-".join(_in_file_name(str(spec)) for spec in named if spec)
+        stem = "-".join(filter(None, (game_stem(self.game, seed), players)))
+        folder = self.options.out or unused_path(Path("runs") / self.kind, stem)
+        settings = {"seed": seed, **self._settings}
+        return Results.create(folder, self.kind, self.game.name, options, settings)
+
+    def _resume(self) -> Results:
+        """Open the run in --out to add games to it; a dry run opens it for reading.
+
+        Raises UsageError if its settings differ.
+        """
+        from arena.evaluation.store import Results
+
+        folder, dry_run = self.options.out, self.options.dry_run
+        assert folder is not None
+        results = Results.read(folder) if dry_run else Results.open(folder)
+        for name, value in self._differences(results.experiment).items():
+            results.close()
+            raise UsageError(
+                f"--resume: {folder} was made with {name} = {value}; use the same flags, or "
+                "another --out without --resume"
+            )
+        stored = results.experiment.settings
+        # A tournament of bots may be joined by a model; from then on its options are fixed.
+        if self._settings["models"] and not stored["models"] and not dry_run:
+            results.change(settings={**stored, "models": self._settings["models"]})
+        return results
+
+    def _differences(self, experiment: Experiment) -> dict[str, JsonValue]:
+        """Return the stored values that differ from the present ones, by name.
+
+        A seed that the user does not give makes no difference, nor do the options of models if only
+        bots have played, or only bots play now.
+        """
+        seed = self.options.seed
+        present: dict[str, JsonValue] = {"kind": self.kind, "game": self.game.name, "seed": seed}
+        present |= {**self.game.options.model_dump(mode="json"), **self._settings}
+        stored: dict[str, JsonValue] = {"kind": experiment.kind, "game": experiment.game}
+        stored |= {**experiment.options, **experiment.settings}
+        if seed is None:
+            present["seed"] = stored.get("seed")
+        if None in (present["models"], stored.get("models")):
+            stored["models"] = present["models"]
+        return {name: value for name, value in stored.items() if present.get(name) != value}
 
     def _concurrent(self, games: int) -> int:
         """Return the number of games of models that are played at the same time."""
@@ -247,12 +219,7 @@ class ExperimentRun:
         kept = [llm.traits(spec).kept_chats for spec in llm.models(self.specs)] if llm else []
         return min([CONCURRENT, *filter(None, kept)])
 
-    def conduct(
-        self,
-        schedule: Scheduler,
-        aggregator: Aggregator,
-        is_whole: bool = True,
-    ) -> int:
+    def conduct(self, schedule: Scheduler, is_whole: bool = True) -> int:
         """Play the missing games of the schedule, report, and return the exit code.
 
         Of a whole run, a player that never moved is an error; in a task of a suite it is a result.
@@ -260,15 +227,11 @@ class ExperimentRun:
         after the report of the finished games. A dry run plays nothing and prints an estimate.
         """
         if self.options.dry_run:
-            self._print_estimate(schedule, "at most " if aggregator.target else "")
+            self._print_estimate(schedule)
             return 0
-        if self.options.resume:
-            opened = self._files.resume(self.options.seed)
-        else:
-            opened = self._files.create(self.options.first_seed())
-        with opened as results:
+        with self._resume() if self.options.resume else self._create() as results:
             slots = schedule(results.experiment.seed, results.slots)
-            players, stop = self._conduct(results, slots, aggregator)
+            players, stop = self._conduct(results, slots)
         if is_whole and not stop:
             if self.llm:
                 self.llm.ledger.check_answers()
@@ -279,13 +242,13 @@ class ExperimentRun:
                     )
         return 130 if stop else 0
 
-    def _print_estimate(self, schedule: Scheduler, most: str) -> None:
+    def _print_estimate(self, schedule: Scheduler) -> None:
         """Print what the missing games would ask of the models."""
         from arena.cli.model_estimate import print_estimate
 
         seed, done, finished = self.options.first_seed(), list[Slot](), set[int]()
         if self.options.resume:
-            with self._files.resume(self.options.seed, dry_run=True) as results:
+            with self._resume() as results:
                 seed, done = results.experiment.seed, results.slots
                 finished = results.finished()
         missing = [slot for slot in schedule(seed, done) if slot.number not in finished]
@@ -295,26 +258,23 @@ class ExperimentRun:
             self.llm,
             self.options,
             self.options.as_json,
-            most,
+            "at most " if self._results.target else "",
         )
 
     def _conduct(
-        self,
-        results: Results,
-        slots: Sequence[Slot],
-        aggregator: Aggregator,
+        self, results: Results, slots: Sequence[Slot]
     ) -> tuple[Sequence[PlayerReport], bool]:
         """Play and report; return the players and whether Ctrl-C has ended the run."""
         results.extend(slots)
         folder = results.folder
-        stop = run_until_stopped(self._play(results, slots, aggregator))
+        stop = run_until_stopped(self._play(results, slots))
         if isinstance(stop, OSError):  # A replay cannot be written, or moved to its place.
             stop = ArenaError(f"cannot write into {folder}: {stop.strerror}")
         players: Sequence[PlayerReport] = ()
-        if aggregator.games:
-            report = self._report(results, aggregator, len(slots))
+        if self._results.games:
+            report = self._report(results, len(slots))
             players = report.players
-            self.options.output(report, f"Results: {folder}{self._write_page(report, folder)}")
+            self.options.output(report, f"Results: {folder}{_write_page(report, folder)}")
         if stop:
             echo(
                 f"Kept: {pluralize(len(results.finished()), 'finished game')}; the same command "
@@ -328,39 +288,27 @@ class ExperimentRun:
                 raise stop
         return players, stop is not None
 
-    def _write_page(self, report: Report, folder: Path) -> str:
-        """Write `report.html` into the folder of the run; return the line that names it.
-
-        Without the packages of HTML reports there is none.
-        """
-        from arena.evaluation.document.tables import document
-
-        with suppress(MissingDependency):
-            write_html(document(report), folder / REPORT)
-            return f"\nReport:  {folder / REPORT}"
-        return ""
-
-    def _report(self, results: Results, aggregator: Aggregator, planned: int) -> Report:
+    def _report(self, results: Results, planned: int) -> Report:
         from arena.evaluation.aggregation import report_of_run
 
-        report = report_of_run(aggregator, planned, results.add_look(planned))
+        report = report_of_run(self._results, planned, results.add_look(planned))
         notes = report.notes
-        wanted = min(self.options.scored, aggregator.games)
+        wanted = min(self.options.scored, self._results.games)
         if self.game.analysis.measures and report.scored < wanted:
             scored = pluralize(report.scored, "game")
-            how = f"arena eval --from {results.folder} scores the others"
+            how = f"arena eval --from {results.folder / REPLAYS} scores all"
             notes = [*notes, f"Scored: only {scored}, as an earlier run was told; {how}."]
         run = {"seed": results.experiment.seed, "results": str(results.folder)}
         return report.model_copy(update={"notes": notes, "settings": self._settings, **run})
 
-    async def _play(self, results: Results, slots: Sequence[Slot], aggregator: Aggregator) -> None:
+    async def _play(self, results: Results, slots: Sequence[Slot]) -> None:
         from rich.markup import escape
 
         from arena.evaluation.schedule import ExperimentSetup, first_games, play_slot, run_schedule
 
         setup = ExperimentSetup(
             match=self._match,
-            replays=results.folder / "replays" if self.options.replays else None,
+            replays=results.folder / REPLAYS if self.options.replays else None,
             scored=first_games(slots, self.options.scored),
         )
         earlier = results.finished()
@@ -387,7 +335,20 @@ class ExperimentRun:
             )
             async with aclosing(finished):
                 async for result in finished:
-                    aggregator.add(result)
-                    progress.update(bar, advance=1, description=escape(aggregator.status()))
-                    if aggregator.enough:
+                    self._results.add(result)
+                    progress.update(bar, advance=1, description=escape(self._results.status()))
+                    if self._results.enough:
                         return
+
+
+def _write_page(report: Report, folder: Path) -> str:
+    """Write `report.html` into the folder of the run; return the line that names it.
+
+    Without the packages of HTML reports there is none.
+    """
+    from arena.evaluation.document.tables import document
+
+    with suppress(MissingDependency):
+        write_html(document(report), folder / REPORT)
+        return f"\nReport:  {folder / REPORT}"
+    return ""

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pydantic import JsonValue
+
 from arena.cli.options import OutputOptions
 from arena.cli.terminal import check_file, print_document
 from arena.core.errors import ArenaError
@@ -56,6 +58,18 @@ class ReportOptions(OutputOptions):
             else:
                 self.show(report)
                 print(location)
+
+    def output_all(
+        self, reports: Sequence[Report], titles: Sequence[str], **others: JsonValue
+    ) -> None:
+        """Write and print several reports below their titles; `others` are in the JSON only."""
+        self.write_files(*reports)
+        if self.as_json:
+            documents = [report.to_json() for report in reports]
+            print(json.dumps({"reports": documents, **others}, allow_nan=False))
+            return
+        for report, title in zip(reports, titles, strict=True):
+            self.show(report, title)
 
     def write_files(self, *reports: Report) -> None:
         """Write the CSV file, and one HTML file per report: `NAME.html`, `NAME-2.html`, …"""
@@ -114,7 +128,7 @@ def _csv_rows(report: Report) -> list[list[object]]:
     from arena.evaluation.records import Interval
 
     units = {measure.name: measure.unit for measure in report.measures}
-    game = [report.game, json.dumps(report.options), report.settings["text_level"]]
+    game = [report.game, json.dumps(report.options), report.settings.get("text_level")]
     rows: list[list[object]] = []
     for player in report.players:
         rates = {"win_rate": player.win_rate, "par": Interval(value=report.par)}

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from pydantic import JsonValue
+
 from arena.cli.experiment import ExperimentOptions, ExperimentRun
 from arena.core.errors import UsageError
 from arena.core.spec import redacted
@@ -38,7 +40,6 @@ def tournament(options: TournamentOptions) -> int:
 
     With --resume, players may be added and --games may be raised: only missing games are played.
     """
-    from arena.evaluation.aggregation import TournamentAggregator
     from arena.evaluation.tournament_schedule import tournament_schedule
 
     game, players, tables = options.make_game(), options.player, options.tables
@@ -49,11 +50,12 @@ def tournament(options: TournamentOptions) -> int:
         )
     names = [redacted(spec) for spec in players]
     tournament_schedule(names, game.num_players, 0, 0, tables)  # Checks the players.
-    run = ExperimentRun("tournament", game, options, players, {"tables": tables})
+    anchor = redacted(options.anchor) if options.anchor else None
+    if anchor and anchor not in names:
+        raise UsageError(f"--anchor {anchor}: name it among the players, with --player too")
+    settings: dict[str, JsonValue] = {"tables": tables}
+    run = ExperimentRun("tournament", game, options, players, settings, anchor=anchor)
     run.check()
-    reference = redacted(options.anchor) if options.anchor else None
-    if reference and reference not in names:
-        raise UsageError(f"--anchor {reference}: name it among the players, with --player too")
     options.check_files()
 
     def schedule(run_seed: int, done: Sequence[Slot]) -> list[Slot]:
@@ -67,7 +69,7 @@ def tournament(options: TournamentOptions) -> int:
         slots = tournament_schedule(names, seats, options.games, run_seed, tables, done)
         return _with_secrets(slots, players)
 
-    return run.conduct(schedule, TournamentAggregator(game, names, reference))
+    return run.conduct(schedule)
 
 
 def _with_secrets(slots: Iterable[Slot], specs: Iterable[str]) -> list[Slot]:

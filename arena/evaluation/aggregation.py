@@ -1,27 +1,25 @@
 """Aggregation of finished games into a report: an evaluation, a tournament.
 
-Each class takes in results one by one, in the order of the schedule, and can report at any moment.
+An aggregator takes in results one by one, in the order of the schedule, and can report at any
+moment. `make_aggregator` chooses it by the settings of a run, whether that is played or read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal, TypeVar
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+from pydantic import JsonValue
 
 from arena.core.errors import ArenaError, UsageError
 from arena.core.game import Game
 from arena.core.outcome import ReturnScale
 from arena.core.text import decimal, percentage
-from arena.evaluation.paired import compare, holm, leading_games
+from arena.evaluation.paired import compare_pairs, holm, leading_games
 from arena.evaluation.records import TEAM, GameResult, Interval
-from arena.evaluation.report import (
-    PairedComparison,
-    PairResult,
-    Report,
-    SeatEffect,
-    SequentialResult,
-)
+from arena.evaluation.report import PairResult, Report, SeatEffect, SequentialResult
 from arena.evaluation.schedule import ANYTIME, FIXED_LOOK, design_text, stopping_reason
 from arena.evaluation.statistics.confidence_sequence import ConfidenceSequence
 from arena.evaluation.statistics.ratings import Ratings
@@ -30,100 +28,118 @@ from arena.evaluation.summary import Sample, make_report
 from arena.evaluation.tournament_schedule import balance
 
 if TYPE_CHECKING:
-    from arena.evaluation.scaffolds import ScaffoldAggregator
-    from arena.evaluation.store import Results
+    from arena.evaluation.store import Kind, Results
 
 Key = TypeVar("Key", bound=Hashable)
 
 
 class EvaluationAggregator:
-    """Results of `arena eval`: one player, and perhaps a baseline on the same deals."""
+    """Results of `arena eval`: each deal is played by all players, in the same seat.
+
+    The players are one and perhaps its baseline, or one model with each of several scaffolds.
+    """
 
     def __init__(
         self,
         game: Game,
-        player: str,
-        baseline: str | None,
+        players: Sequence[str],
         target: float | None = None,
         against: Sequence[str] = (),
+        by_scaffold: bool = False,
     ) -> None:
         self.game = game
-        self.player = Sample(player)
-        self.baseline = Sample(baseline) if baseline else None
         self.against = list(against)
+        self.by_scaffold = by_scaffold
         self.target = target
         """Half width of the confidence sequence at which the run may stop."""
         self.any_time = False
         """True if the number of games may depend on the results (`stopping_reason`)."""
-        scale = game.return_scale
-        # The method needs bounded observations, so a scale without a range has no sequence.
-        self.sequence: ConfidenceSequence | None = None
-        if scale.is_bounded:
-            self.sequence = ConfidenceSequence(*(scale.difference if baseline else scale.bounds))
-        if target is not None:
-            _check_target(game, target)
         self.games = 0
         self.scored = 0
+        self._samples = [Sample(player) for player in players]
+        self._deal: list[GameResult] = []
+        """Games of the latest deal until all players have played it."""
+        scale, paired = game.return_scale, len(players) > 1
+        # The method needs bounded observations, so a scale without a range has no sequence.
+        # Several differences have no common one.
+        self.sequence: ConfidenceSequence | None = None
+        if scale.is_bounded and not by_scaffold:
+            self.sequence = ConfidenceSequence(*(scale.difference if paired else scale.bounds))
+        if target is not None:
+            _check_target(game, target)
 
     def add(self, result: GameResult) -> None:
-        """Add the next game. The game of the player comes before the baseline's on its deal."""
-        self.games += 1
-        self.scored += result.scored
-        sample = self.player if result.slot.role == "player" else self.baseline
-        assert sample is not None
-        sample.add_tested(result, self.game.return_scale)
+        """Add the next game. Games count once their deal was played by all players."""
+        assert result.slot.role == ("baseline" if self._deal else "player")
+        self._deal.append(result)
+        if len(self._deal) < len(self._samples):
+            return
+        for sample, each in zip(self._samples, self._deal, strict=True):
+            sample.add_tested(each, self.game.return_scale)
+            self.scored += each.scored
+        self.games += len(self._deal)
+        self._deal.clear()
         # The sequence counts deals: each adds a return, or a difference of two returns.
-        if self.sequence and self.baseline is None:
-            self.sequence.add(result.tested.returns)
-        elif self.sequence and sample is self.baseline:
-            self.sequence.add(self.player.returns[-1] - result.tested.returns)
+        if self.sequence:
+            own, *others = (sample.returns[-1] for sample in self._samples)
+            self.sequence.add(own - sum(others))
 
     def status(self) -> str:
-        """Return the result so far in a few words."""
-        scale, games = self.game.return_scale, max(1, len(self.player))
+        """Return the result of the first player so far in a few words."""
+        scale, player = self.game.return_scale, self._samples[0]
+        games = max(1, len(player))
         if scale.is_win_rate:
-            return f"{self.player.player} won {percentage(self.player.endings['won'] / games)}"
-        mean = decimal(self.player.total_return / games, 2, signed=True)
-        return f"{self.player.player}: {scale.name} {mean} {scale.unit}".rstrip()
+            return f"{player.player} won {percentage(player.endings['won'] / games)}"
+        mean = decimal(player.total_return / games, 2, signed=True)
+        return f"{player.player}: {scale.name} {mean} {scale.unit}".rstrip()
 
     @property
     def enough(self) -> bool:
         """True if the interval has reached the target width."""
         # One observation has no variance, so the width says nothing yet.
-        if self.target is None or self.sequence is None or len(self.player) < 2:
+        if self.target is None or self.sequence is None or len(self._samples[0]) < 2:
             return False
         return self.sequence.interval().half_width <= self.target
 
     def report(self) -> Report:
-        samples = [self.player, *([self.baseline] if self.baseline else [])]
+        pairs = self._pairs() if self.games else []
+        comparisons = compare_pairs(self.game, pairs)
+        sequential, notes, added = self._sequential(), list[str](), dict[str, Any]()
+        if self.by_scaffold:
+            from arena.evaluation.scaffolds import answers  # Few results need it.
+
+            notes = list(answers(comparisons, self.game.return_scale))
+            added = {"comparisons": comparisons}
+        is_win_rate = self.game.return_scale.is_win_rate
+        primary = "players.0.win_rate" if is_win_rate else "players.0.mean_return"
+        if len(self._samples) > 1:
+            primary = "comparison.difference"
+        # If the games decided when to stop, only the confidence sequence is valid.
+        if sequential:
+            primary = "sequential.estimate"
         return make_report(
             "eval",
             self.game,
             self.games,
             self.scored,
-            samples,
-            primary=self._primary,
+            self._samples,
+            notes=notes,
+            primary=primary,
             against=self.against,
-            design=design_text(paired=self.baseline is not None),
-            comparison=self._comparison(),
-            sequential=self._sequential(),
+            design=design_text(len(self._samples) > 1, self.by_scaffold),
+            comparison=comparisons[-1] if comparisons else None,
+            sequential=sequential,
+            **added,
         )
 
-    @property
-    def _primary(self) -> str:
-        """Path of the primary result, in the report."""
-        # If the games decided when to stop, only the confidence sequence is valid.
-        if self._sequential():
-            return "sequential.estimate"
-        if self.baseline:
-            return "comparison.difference"
-        is_win_rate = self.game.return_scale.is_win_rate
-        return "players.0.win_rate" if is_win_rate else "players.0.mean_return"
-
-    def _comparison(self) -> PairedComparison | None:
-        if self.baseline is None or not len(self.baseline):
-            return None
-        return compare(self.game, self.player, self.baseline)
+    def _pairs(self) -> list[tuple[Sample, Sample]]:
+        """Return the players whose difference is reported, the primary difference last."""
+        if not self.by_scaffold:
+            return [(self._samples[0], other) for other in self._samples[1:]]
+        # Each scaffold minus each earlier one; the last minus the first is the primary one.
+        pairs = [(later, earlier) for earlier, later in combinations(self._samples, 2)]
+        pairs.append(pairs.pop(len(self._samples) - 2))
+        return pairs
 
     def _sequential(self) -> SequentialResult | None:
         if self.sequence is None or (self.target is None and not self.any_time):
@@ -132,7 +148,7 @@ class EvaluationAggregator:
         if self.game.return_scale.is_win_rate:
             mean = "win rate"
         return SequentialResult(
-            of="difference" if self.baseline else mean,
+            of="difference" if len(self._samples) > 1 else mean,
             estimate=Interval.of(self.sequence.interval()),
             target=self.target,
             reached=None if self.target is None else self.enough,
@@ -193,7 +209,6 @@ class TournamentAggregator:
     def report(self) -> Report:
         results, players = self._results, list(self._samples)
         ratings = rate_players(results, players, anchor=self.anchor)
-        scored = sum(result.scored for result in results)
         rows = [
             {"rating": Interval.of(ratings.ratings[each]), "rank": Interval.of(ratings.ranks[each])}
             for each in players
@@ -204,7 +219,7 @@ class TournamentAggregator:
             "tournament",
             self.game,
             len(results),
-            scored,
+            sum(result.scored for result in results),
             self._samples.values(),
             rows,
             seats=[SeatEffect(seat=n, effect=Interval.of(effect)) for n, effect in seats],
@@ -214,6 +229,9 @@ class TournamentAggregator:
             balance=evenness,
             design=f"Tables by a balanced draw: {evenness}. Each game has its own deal.",
         )
+
+
+Aggregator = EvaluationAggregator | TournamentAggregator
 
 
 def add_seats(
@@ -244,6 +262,29 @@ def pair_results(ratings: Ratings) -> list[PairResult]:
     ]
 
 
+def make_aggregator(
+    kind: Kind,
+    game: Game,
+    settings: Mapping[str, JsonValue],
+    players: Sequence[str],
+    target: float | None = None,
+    anchor: str | None = None,
+) -> Aggregator:
+    """Return what turns the games of a run with these settings into a report.
+
+    Settings of an evaluation name its players; `players` and `anchor` are those of a tournament.
+    """
+    if kind == "tournament":
+        return TournamentAggregator(game, players, anchor)
+    scaffolds, against = (_names(settings.get(name)) for name in ("scaffolds", "against"))
+    compared = [str(settings[name]) for name in ("player", "baseline") if settings.get(name)]
+    return EvaluationAggregator(game, scaffolds or compared, target, against, bool(scaffolds))
+
+
+def _names(value: JsonValue) -> list[str]:
+    return [str(name) for name in value] if isinstance(value, list) else []
+
+
 def stored_report(results: Results) -> Report:
     """Return the report of the games at the start of the schedule that are finished.
 
@@ -253,20 +294,7 @@ def stored_report(results: Results) -> Report:
     """
     experiment = results.experiment
     game, settings = results.make_game(), experiment.settings
-    aggregator: EvaluationAggregator | TournamentAggregator | ScaffoldAggregator
-    player, baseline = str(settings.get("player")), settings.get("baseline")
-    against, scaffolds = settings.get("against"), settings.get("scaffolds")
-    names = [str(name) for name in against] if isinstance(against, list) else []
-    if experiment.kind == "eval" and isinstance(scaffolds, list):
-        from arena.evaluation.scaffolds import ScaffoldAggregator  # Few results need it.
-
-        aggregator = ScaffoldAggregator(game, [str(spec) for spec in scaffolds], names)
-    elif experiment.kind == "eval":
-        aggregator = EvaluationAggregator(
-            game, player, str(baseline) if baseline else None, against=names
-        )
-    else:
-        aggregator = TournamentAggregator(game, experiment.players)
+    aggregator = make_aggregator(experiment.kind, game, settings, experiment.players)
     try:
         for result in leading_games(results, game):
             aggregator.add(result)
@@ -281,11 +309,7 @@ def stored_report(results: Results) -> Report:
     )
 
 
-def report_of_run(
-    aggregator: EvaluationAggregator | TournamentAggregator | ScaffoldAggregator,
-    planned: int,
-    looks: int,
-) -> Report:
+def report_of_run(aggregator: Aggregator, planned: int, looks: int) -> Report:
     """Return the report of a run, with a note if its number of games may depend on its results.
 
     `planned` are the games of its schedule, `looks` those at its results (`stopping_reason`).

@@ -1,24 +1,21 @@
 """Measurement of games that were played earlier: replays, folders of them, runs.
 
-A worker reads each replay, plays it again by the rules and scores it. Only a row of numbers is kept
-of a game, so memory does not grow with the size of replays.
-Reports have a row for each role of a player.
+The games of a run have their measurements. A worker reads each replay, plays it again by the rules
+and scores it. Only a row of numbers is kept of a game, so memory does not grow with the size of
+replays. Reports have a row for each role of a player.
 """
 
 from __future__ import annotations
 
 import json
-from collections import defaultdict
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 
-from pydantic import JsonValue
-
 from arena.core.errors import ArenaError, UsageError
 from arena.core.game import Game
-from arena.core.text import pluralize, printable
+from arena.core.text import pluralize
 from arena.episodes.executors import Executor
 from arena.episodes.job import cached_game, run_jobs, sha256
 from arena.episodes.record import Episode
@@ -66,10 +63,6 @@ class AnalyzedGame:
     group: AnalysisGroup
     result: GameResult
     """Its `sha256` is that of the replay, if there is one."""
-    run: Path
-    """The folder of the run, or else that of the replay."""
-    incomplete: bool = False
-    """True if its run lacks a measurement that is asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +105,7 @@ def _is_other_log(path: Path) -> bool:
         return False  # The reader of replays names the fault.
 
 
-def measure_replay(path: Path, scored: bool, seat: int | None = None) -> AnalyzedGame | SkippedFile:
+def measure_replay(path: Path, scored: bool) -> AnalyzedGame | SkippedFile:
     """Read one replay and measure it; a fault of the file becomes a `SkippedFile`."""
     try:
         replay = read_replay(path)
@@ -122,7 +115,7 @@ def measure_replay(path: Path, scored: bool, seat: int | None = None) -> Analyze
         if replay.header.branches:
             first = replay.header.first_own_ply
             return SkippedFile(path, f"a branch: its own moves start only from ply {first + 1} on")
-        return _measured(replay, scored, seat)
+        return _measured(replay, scored)
     except ArenaError as error:
         return SkippedFile(path, str(error).removeprefix(f"{path}: "))
     except (ArithmeticError, TypeError, ValueError) as error:
@@ -130,15 +123,14 @@ def measure_replay(path: Path, scored: bool, seat: int | None = None) -> Analyze
         return SkippedFile(path, f"cannot be measured: {error}")
 
 
-def _measured(replay: Replay, scored: bool, seat: int | None) -> AnalyzedGame:
+def _measured(replay: Replay, scored: bool) -> AnalyzedGame:
     header, game, episode = replay.header, cached_game(replay.make_game()), episode_of(replay)
     # The seed identifies the deal, so games of one deal form a cluster.
-    slot = Slot(0, header.seed, header.players, role="unknown", seat=seat)
+    slot = Slot(0, header.seed, header.players, role="unknown")
     seconds = sum(ply.seconds or 0.0 for ply in episode.plies)
     result = measure_game(slot, game, episode, scored, seconds)
     group = AnalysisGroup.of(game, header.text_level if header.models else "")
-    result = replace(result, sha256=sha256(replay.path))
-    return AnalyzedGame(group, result, replay.path.parent)
+    return AnalyzedGame(group, replace(result, sha256=sha256(replay.path)))
 
 
 def episode_of(replay: Replay) -> Episode:
@@ -150,67 +142,38 @@ def episode_of(replay: Replay) -> Episode:
     return Episode(replay.header, plies, line.outcome, line.turns)
 
 
-def score(result: GameResult, folder: Path, scored: bool = True) -> GameResult | None:
-    """Measure a stored game by its replay in `folder`; None if the file has changed or is gone."""
-    # The path may be a stranger's: reading a pipe or a device could take for ever.
-    if result.replay is None or not (folder / result.replay).is_file():
-        return None
-    measured = measure_replay(folder / result.replay, scored, result.slot.seat)
-    # A replay with other bytes is not the game that was stored.
-    if isinstance(measured, SkippedFile) or measured.result.sha256 != result.sha256:
-        return None
-    return replace(result, seats=measured.result.seats, scored=measured.result.scored)
-
-
-def stored_games(folder: Path, scored: bool) -> Iterator[AnalyzedGame]:
+def stored_games(folder: Path) -> Iterator[AnalyzedGame]:
     """Yield the games of a run with the measurements that it holds."""
     with Results.read(folder) as results:
-        experiment = results.experiment
-        game = results.make_game()
-        level = experiment.settings.get("text_level") if experiment.settings.get("models") else ""
+        settings, game = results.experiment.settings, results.make_game()
+        level = settings.get("text_level") if settings.get("models") else ""
         group = AnalysisGroup.of(game, str(level))
-        # As in `measure_game`: not every game can be scored.
-        scored = scored and game.analysis.assessor((), ()) is not None
         for result in results.games():
             returns = (seat.returns for seat in result.seats)
             check_returns(game, returns, f"{folder}, game {result.slot.number}")
-            yield AnalyzedGame(group, result, folder, incomplete=scored and not result.scored)
+            yield AnalyzedGame(group, result)
 
 
 async def analyze(
     paths: Sequence[Path], executor: Executor, scored: bool
 ) -> AsyncGenerator[AnalyzedGame | SkippedFile, None]:
-    """Measure all files on an executor; yield those of runs first, then replays in order."""
-    files = [path for path in paths if is_results(path)]
-    replays = [path for path in paths if path not in files]
-    ahead = REPLAYS_AHEAD * executor.workers
+    """Read runs, measure replays on an executor; yield the games of runs first, then in order."""
+    for path in filter(is_results, paths):
+        try:
+            for game in stored_games(path.parent):
+                yield game
+        except ArenaError as error:
+            yield SkippedFile(path, str(error))
 
-    def read() -> Iterator[AnalyzedGame | SkippedFile]:
-        for path in files:
-            try:
-                yield from stored_games(path.parent, scored)
-            except ArenaError as error:
-                yield SkippedFile(path, str(error))
-
-    async def complete(stored: AnalyzedGame | SkippedFile) -> AnalyzedGame | SkippedFile:
-        if isinstance(stored, SkippedFile) or not stored.incomplete:
-            return stored
-        result = stored.result
-        work = partial(score, result, stored.run, scored or result.scored)
-        found = await executor.compute(work, f"{stored.run}, game {result.slot.number}")
-        return replace(stored, result=found, incomplete=False) if found else stored
-
-    async for analysed in run_jobs(read(), complete, ahead):
-        yield analysed
-
-    async def measure_one(path: Path) -> AnalyzedGame | SkippedFile:
-        return await executor.compute(partial(measure_replay, path, scored), str(path))
+    async def measure_one(path: Path) -> tuple[Path, AnalyzedGame | SkippedFile]:
+        return path, await executor.compute(partial(measure_replay, path, scored), str(path))
 
     roles_of = cache(_stored_roles)
-    async for measured in run_jobs(replays, measure_one, ahead):
+    replays = (path for path in paths if not is_results(path))
+    async for path, measured in run_jobs(replays, measure_one, REPLAYS_AHEAD * executor.workers):
         if isinstance(measured, AnalyzedGame):
             # A run has its games beside the folder of replays.
-            yield _with_role(measured, roles_of(measured.run.parent))
+            yield _with_role(measured, roles_of(path.parent.parent))
         else:
             yield measured
 
@@ -250,13 +213,10 @@ class AnalysisAggregator:
         self.scored = 0
         self._unknown = 0
         """Games whose seats have unknown roles."""
-        self._incomplete = 0
         self._samples: dict[tuple[str, SeatRole], Sample] = {}
 
-    def add(self, result: GameResult, incomplete: bool = False) -> None:
-        """Add a game; it is incomplete if a measurement that is asked for cannot be made."""
+    def add(self, result: GameResult) -> None:
         self.games += 1
-        self._incomplete += incomplete
         self.scored += result.scored
         self._unknown += result.slot.role == "unknown"
         # An opponent is chosen, not tested: its results are never mixed with those of a test.
@@ -264,7 +224,7 @@ class AnalysisAggregator:
         keys = [(seat.player, role) for seat, role in zip(result.seats, roles, strict=True)]
         add_seats(self._samples, keys, result, self.game.return_scale)
 
-    def report(self) -> Report:
+    def report(self, text_level: str | None = None) -> Report:
         rows = [{"role": role} for _, role in self._samples]
         samples, counts = self._samples.values(), (self.games, self.scored)
         unknown_roles = (
@@ -272,13 +232,9 @@ class AnalysisAggregator:
             f"{pluralize(self.games, 'game')}: the replays are not from an evaluation or a "
             "tournament, or its games.jsonl is not beside their folder."
         )
-        incomplete = (
-            f"{self._incomplete} of {pluralize(self.games, 'game')} have only the measurements of "
-            "their run: their replays were not kept, or have changed."
-        )
         notes = [unknown_roles] if self._unknown else []
-        notes += [incomplete] if self._incomplete else []
-        return make_report("analysis", self.game, *counts, samples, rows, notes)
+        settings = {"text_level": text_level}
+        return make_report("analysis", self.game, *counts, samples, rows, notes, settings=settings)
 
 
 class GroupedAnalyses:
@@ -290,7 +246,6 @@ class GroupedAnalyses:
         """Games that occurred before: the same replay elsewhere, or in a run."""
         self._hashes: set[str] = set()
         self._by_group: dict[AnalysisGroup, AnalysisAggregator] = {}
-        self._shared_deals: dict[AnalysisGroup, SharedDeals] = defaultdict(SharedDeals)
 
     def add(self, item: AnalyzedGame | SkippedFile) -> None:
         if isinstance(item, SkippedFile):
@@ -305,42 +260,8 @@ class GroupedAnalyses:
             self._hashes.add(digest)
         if item.group not in self._by_group:
             self._by_group[item.group] = AnalysisAggregator(item.group.make())
-        self._by_group[item.group].add(item.result, item.incomplete)
-        self._shared_deals[item.group].add(item.result.slot.seed, item.run)
+        self._by_group[item.group].add(item.result)
 
     def reports(self) -> list[Report]:
         """Return a report for each group."""
-        reports = []
-        for group, analysis in self._by_group.items():
-            report = analysis.report()
-            notes = [*report.notes, *self._shared_deals[group].notes()]
-            settings: dict[str, JsonValue] = {"text_level": group.text_level or None}
-            reports.append(report.model_copy(update={"notes": notes, "settings": settings}))
-        return reports
-
-
-class SharedDeals:
-    """The deals that occur in more than one run, such as those of two runs with one seed."""
-
-    def __init__(self) -> None:
-        self._first_run: dict[int, Path] = {}
-        """The first run of each deal, by its seed."""
-        self._shared: dict[int, tuple[Path, Path]] = {}
-        """Two runs that have the deal, by its seed."""
-
-    def add(self, deal: int, run: Path) -> None:
-        first = self._first_run.setdefault(deal, run)
-        if first != run:
-            self._shared.setdefault(deal, (first, run))
-
-    def notes(self) -> Iterator[str]:
-        """Yield a warning if runs share deals, so that their results are not independent."""
-        if self._shared:
-            example = next(iter(self._shared.values()))
-            one, other = (printable(str(run)) for run in example)
-            yield (
-                f"{len(self._shared)} of {pluralize(len(self._first_run), 'deal')} are in several "
-                f"of these runs ({one} and {other}), whose results are therefore not independent. "
-                "The games of one deal count as one observation. To compare two players on the "
-                "same deals, use arena eval --baseline."
-            )
+        return [each.report(group.text_level or None) for group, each in self._by_group.items()]

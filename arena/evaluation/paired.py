@@ -6,7 +6,7 @@ With it come the number of games that a test needs, and p-values adjusted for se
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -27,25 +27,42 @@ if TYPE_CHECKING:
 UNKNOWN = Estimate(math.nan, -math.inf, math.inf, 0)
 
 
+def compare_pairs(game: Game, pairs: Sequence[tuple[Sample, Sample]]) -> list[PairedComparison]:
+    """Return the first minus the second player of each pair, of which the last is the primary one.
+
+    The other pairs have their difference among `adjusted_p`, adjusted for their number.
+    """
+    scale = game.return_scale
+    p_values = {
+        place: _mean(np.array(first.returns) - np.array(second.returns), second, scale).p
+        for place, (first, second) in enumerate(pairs[:-1])
+    }
+    compared, adjusted = [compare(game, *pair) for pair in pairs], holm(p_values)
+    for place, p in adjusted.items():
+        p_of = {**compared[place].adjusted_p, "difference": p}
+        compared[place] = compared[place].model_copy(update={"adjusted_p": p_of})
+    return compared
+
+
 def compare(game: Game, first: Sample, second: Sample) -> PairedComparison:
     """Return player minus baseline; their rows are the deals, in the same order."""
-    # The last deal may still lack the baseline's game: only complete pairs count.
-    deals, scale = len(second), game.return_scale
-    differences = np.array(first.returns[:deals]) - np.array(second.returns)
-    wins = np.array(first.won[:deals], float) - np.array(second.won, float)
-    sd = float(differences.std(ddof=1)) if deals > 1 else math.nan
+    scale = game.return_scale
+    differences = np.array(first.returns) - np.array(second.returns)
+    wins = np.array(first.won, float) - np.array(second.won, float)
+    sd = float(differences.std(ddof=1)) if len(second) > 1 else math.nan
     measured = _measure_differences(game, first, second)
     secondary = dict(measured)
     if not scale.is_win_rate:
-        secondary["won_difference"] = _mean(wins, second.deals, WIN_RATE)
+        secondary["won_difference"] = _mean(wins, second, WIN_RATE)
+    cut = np.array([first.truncated, second.truncated], bool)
     return PairedComparison(
         player=first.player,
         baseline=second.player,
-        deals=deals,
-        difference=Interval.of(difference_of_returns(first, second, scale)),
+        deals=len(second),
+        difference=Interval.of(_mean(differences, second, scale)),
         won_difference=Interval.of(secondary.get("won_difference", UNKNOWN)),
-        truncated=int(_truncated(first, second).any(axis=0).sum()),
-        if_finished=if_finished(first, second, scale),
+        truncated=int(cut.any(axis=0).sum()),
+        if_finished=_if_finished(first, second, cut, scale),
         games_needed=games_needed(float(differences.mean()), sd),
         fallback_bounds=_fallback_bounds(first, second, scale),
         measures={name: Interval.of(estimate) for name, estimate in measured.items()},
@@ -53,28 +70,37 @@ def compare(game: Game, first: Sample, second: Sample) -> PairedComparison:
     )
 
 
-def difference_of_returns(first: Sample, second: Sample, scale: ReturnScale) -> Estimate:
-    """Return the mean difference of the returns on the deals that both have played."""
-    differences = np.array(first.returns[: len(second)]) - np.array(second.returns)
-    return _mean(differences, second.deals, scale)
-
-
-def _mean(differences: ArrayLike, deals: ArrayLike, scale: ReturnScale) -> Estimate:
-    return clustered_mean(differences, deals, bounds=scale.difference)
+def _mean(differences: ArrayLike, sample: Sample, scale: ReturnScale) -> Estimate:
+    return clustered_mean(differences, sample.deals, bounds=scale.difference)
 
 
 def _fallback_bounds(first: Sample, second: Sample, scale: ReturnScale) -> Interval:
     """Bound the difference that the same pairs would have had without fallback moves.
 
-    Games with a fallback count with the least and the greatest return, as in `if_finished`. Empty
+    Games with a fallback count with the least and the greatest return, as in `_if_finished`. Empty
     if the scale has no range.
     """
     if not scale.is_bounded:
         return Interval()
-    known = np.array([first.no_fallback[: len(second)], second.no_fallback], bool)
+    known = np.array([first.no_fallback, second.no_fallback], bool)
     ends = _worst_differences(first, second, known, scale)
-    worst, best = (Interval.of(_mean(end, second.deals, scale)) for end in ends)
-    return Interval.within(worst, best)
+    return Interval.within(*(Interval.of(_mean(end, second, scale)) for end in ends))
+
+
+def _if_finished(
+    first: Sample, second: Sample, cut: NDArray[np.bool_], scale: ReturnScale
+) -> Interval:
+    """Return the least and the greatest mean difference if no game had been truncated.
+
+    A truncated game counts with its return so far; played to the end, it could have any return of
+    the scale. These are the worst-case bounds of Manski (1990, "Nonparametric bounds on treatment
+    effects", American Economic Review 80): they need no assumption, and they describe these deals
+    only, without sampling error. Empty if no game was truncated or the scale has no range.
+    """
+    if not scale.is_bounded or not cut.any():
+        return Interval()
+    low, high = (float(end.mean()) for end in _worst_differences(first, second, ~cut, scale))
+    return Interval(low=round(low, 6), high=round(high, 6), n=len(second))
 
 
 def _worst_differences(
@@ -84,30 +110,9 @@ def _worst_differences(
 
     `known` (2, deals) marks the returns of the player and of the baseline that count as they are.
     """
-    returns = np.array([first.returns[: len(second)], second.returns])
-    least, greatest = worst_cases(returns, known, scale.bounds)
+    least, greatest = worst_cases([first.returns, second.returns], known, scale.bounds)
     # The difference is least if the player gets least and the baseline most.
     return least[0] - greatest[1], greatest[0] - least[1]
-
-
-def _truncated(first: Sample, second: Sample) -> NDArray[np.bool_]:
-    """Return which games of the pairs were truncated, (2, deals)."""
-    return np.array([first.truncated[: len(second)], second.truncated], bool)
-
-
-def if_finished(first: Sample, second: Sample, scale: ReturnScale) -> Interval:
-    """Return the least and the greatest mean difference if no game had been truncated.
-
-    A truncated game counts with its return so far; played to the end, it could have any return of
-    the scale. These are the worst-case bounds of Manski (1990, "Nonparametric bounds on treatment
-    effects", American Economic Review 80): they need no assumption, and they describe these deals
-    only, without sampling error. Empty if no game was truncated or the scale has no range.
-    """
-    cut = _truncated(first, second)
-    if not scale.is_bounded or not cut.any():
-        return Interval()
-    low, high = (float(end.mean()) for end in _worst_differences(first, second, ~cut, scale))
-    return Interval(low=round(low, 6), high=round(high, 6), n=len(second))
 
 
 def _measure_differences(game: Game, first: Sample, second: Sample) -> dict[str, Estimate]:

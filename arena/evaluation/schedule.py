@@ -151,10 +151,15 @@ def stopping_reason(games: int, planned: int, looks: int) -> str:
     return f"This is look {looks} at a run whose number of games was raised." if looks > 1 else ""
 
 
-def design_text(paired: bool) -> str:
+def design_text(paired: bool, by_scaffold: bool = False) -> str:
     """Return the design of an evaluation and its reason in one or two sentences."""
     text = "Deals are independent, each played once by the player, in a seat drawn at random."
-    if paired:
+    if by_scaffold:
+        text += (
+            " Each deal is played with each scaffold, in the same seat against the same opponents: "
+            "most of the luck cancels in differences."
+        )
+    elif paired:
         text += (
             " The baseline plays the same deals in the same seats against the same opponents: "
             "most of the luck cancels in the difference."

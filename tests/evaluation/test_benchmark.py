@@ -33,11 +33,12 @@ from arena.evaluation.benchmark import (
 from arena.evaluation.benchmark.submission import (
     PlayedDeal,
     SubmissionCard,
-    measure_changes,
     read_submission,
+    task_reports,
     usage_of,
 )
 from arena.evaluation.records import GameResult, SeatResult, Slot
+from arena.evaluation.report import Report
 
 PLAYER = "bot:detective"
 PUBLISHED = {
@@ -201,10 +202,6 @@ def more_measured(game: dict[str, Any]) -> None:
             share["total"] *= 1.0 if name == "decisions:own" else 0.9
 
 
-def measured(game: dict[str, Any], name: str, total: float) -> None:
-    game["seats"][0]["measurements"][name] = {"total": total, "weight": 1.0}
-
-
 def first_replay(folder: Path) -> Path:
     return folder / "two" / "replays" / "game000000.jsonl"
 
@@ -303,14 +300,6 @@ FORGERIES: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda f: edit_card(f, lambda card: card.update(chat={"max_attempts": 3})),
         "chat differs from the results",
     ),
-    "negative tokens": (
-        lambda f: edit_games(f, lambda game: measured(game, "prompt_tokens", -5.0), 0),
-        "total -5.0 of weight 1.0 is outside of 0.0 to inf",
-    ),
-    "absurd cost": (
-        lambda f: edit_games(f, lambda game: measured(game, "cost", 1e9), 0),
-        "1e+09 is not from 0 to 10,000",
-    ),
     "other version": (
         lambda f: edit_card(f, lambda card: card.update(arena="0.0.1")),
         f"was played by arena {__version__}, and the card is of arena 0.0.1",
@@ -362,7 +351,7 @@ def test_a_task_stops_at_its_target_and_is_verified(tmp_path: Path) -> None:
     )
 
 
-# Changes of talk
+# Comparison
 
 
 def test_two_submissions_are_compared_by_deal(
@@ -374,20 +363,22 @@ def test_two_submissions_are_compared_by_deal(
     folders = [submit(suite, spec, tmp_path / spec[4:]) for spec in ("bot:random", "bot:counter")]
     capsys.readouterr()
     assert bench("compare", *folders, "--json") == 0
-    changes = json.loads(capsys.readouterr().out)["changes"]
-    lies = next(each for each in changes if each["measure"] == "lies")
+    (stored,) = json.loads(capsys.readouterr().out)["reports"]
+    report = Report.model_validate(stored)
+    assert report.settings == {"task": "dice"} and report.comparison
     # A bot that draws bids what its own die excludes; a counter bids by its die.
-    assert lies["task"] == "dice" and lies["n"] >= 6 and lies["high"] < 0
+    lies = report.comparison.measures["lies"]
+    assert lies.n >= 6 and lies.high is not None and lies.high < 0
     assert bench("compare", *folders) == 0
-    assert "Change from bot:random to bot:counter, paired by deal" in capsys.readouterr().out
+    assert "bot:counter − bot:random, 24 deals in the same seats" in capsys.readouterr().out
     one, two = (read_submission(folder) for folder in folders)
     results = two.tasks[0].results[:-32]
     shorter = replace(two, tasks=[replace(two.tasks[0], results=results)])
     for pair in ((one, shorter), (shorter, one)):
-        common = {name: change.n for _, name, change in measure_changes(*pair)}
-        assert 0 < common["lies"] <= 8
-    assert bench("compare", home / "detective", home / "baseline") == 2
-    assert "no games with talk" in capsys.readouterr().err
+        (report,) = task_reports(*pair)
+        assert report.comparison and report.comparison.deals == 8
+    assert bench("compare", home / "detective", folders[0]) == 2
+    assert "is of talk 1, not small 1" in capsys.readouterr().err
 
 
 def test_the_usage_of_a_team_is_that_of_all_its_seats(home: Path) -> None:

@@ -61,7 +61,7 @@ def entropies(*values: float) -> Measured:
 
 def test_a_game_that_has_ended_keeps_its_last_entropy_and_a_won_one_zero() -> None:
     """The mean over the games still running would rise from 3 to 5 bits, although none did."""
-    evaluation = EvaluationAggregator(GAME, "a", "z")
+    evaluation = EvaluationAggregator(GAME, ["a", "z"])
     for deal, course in enumerate([(6.0, 1.0), (6.0, 5.0, 5.0), (6.0, 3.0)]):
         evaluation.add(game_of(2 * deal, deal == 0, entropies(*course)))
         evaluation.add(game_of(2 * deal + 1, True, entropies(6.0), "baseline", ("z", "b", "c")))
@@ -101,7 +101,7 @@ def test_a_p_value_is_below_5_percent_where_the_interval_excludes_0() -> None:
 
 
 def compared() -> Report:
-    evaluation = EvaluationAggregator(GAME, "a", "z")
+    evaluation = EvaluationAggregator(GAME, ["a", "z"])
     for deal in range(24):
         good, same = {"accusations_right": 1.0, "efficiency_late": 0.5 + deal % 3 / 10}, deal % 2
         bad = {"accusations_right": float(deal % 8 == 0), "efficiency_late": 0.5 + same / 10}
@@ -156,7 +156,7 @@ def test_the_pairs_of_a_tournament_are_adjusted() -> None:
 
 
 def test_the_path_of_the_primary_result_leads_to_it() -> None:
-    alone, growing = EvaluationAggregator(GAME, "a", None), EvaluationAggregator(GAME, "a", None)
+    alone, growing = EvaluationAggregator(GAME, ["a"]), EvaluationAggregator(GAME, ["a"])
     growing.any_time = True
     for number in range(8):
         alone.add(game_of(number, number < 4))
@@ -183,7 +183,7 @@ class OfTeams(type(GAME)):  # type: ignore[misc]
 
 @pytest.mark.parametrize(("game", "par"), [(GAME, "33 %"), (OfTeams(players=3), "50 %")])
 def test_par_is_beside_each_rate_of_wins(game: Game, par: str) -> None:
-    evaluation, tournament = EvaluationAggregator(game, "a", None), AnalysisAggregator(game)
+    evaluation, tournament = EvaluationAggregator(game, ["a"]), AnalysisAggregator(game)
     for number in range(8):
         evaluation.add(game_of(number, number < 4))
         tournament.add(game_of(number, number < 4))

@@ -47,7 +47,7 @@ def test_the_verdict_on_kuhn_poker_is_about_chips(registered: None) -> None:
     bluffer, careful = exact_value(Bluffer.bets), exact_value(Careful.bets)
     assert bluffer == pytest.approx((-1 / 6, 0.52083), abs=1e-4)
     assert careful == pytest.approx((1 / 24, 0.41667), abs=1e-4)
-    evaluation = EvaluationAggregator(KUHN, "bot:bluffer", "bot:careful")
+    evaluation = EvaluationAggregator(KUHN, ["bot:bluffer", "bot:careful"])
     setup = ExperimentSetup(Match(KUHN))
     players = "bot:bluffer", ["bot:random"], "bot:careful"
     for slot in evaluation_schedule(2, *players, 1000, 1):
@@ -72,7 +72,7 @@ def games_of(
     game: Game, own: Sequence[float], other: Sequence[float], cut: int = 0
 ) -> EvaluationAggregator:
     """An evaluation with these returns; the first `cut` games of the player were truncated."""
-    evaluation = EvaluationAggregator(game, "a", "z")
+    evaluation = EvaluationAggregator(game, ["a", "z"])
     for deal, pair in enumerate(zip(own, other, strict=True)):
         roles: tuple[tuple[Role, str], ...] = (("player", "a"), ("baseline", "z"))
         for number, ((role, name), value) in enumerate(zip(roles, pair, strict=True)):
@@ -101,7 +101,7 @@ class Undeclared(TicTacToe):
 def test_a_game_without_a_declared_range() -> None:
     game = Undeclared()
     with pytest.raises(UsageError, match="undeclared does not declare the range of its returns"):
-        EvaluationAggregator(game, "a", None, target=0.1)
+        EvaluationAggregator(game, ["a"], target=0.1)
     report = games_of(game, [3.0, 1.0, 2.0] * 8, [0.0, 1.0, -1.0] * 8).report()
     assert (
         document(report)
@@ -161,7 +161,7 @@ def test_games_that_no_player_won_are_lost_not_drawn() -> None:
     assert {over.ending(seat, TIC.return_scale) for seat in range(3)} == {"drawn"}
     split = result_of(slot, (0.5, 0.5, -1.0))
     assert [split.ending(seat, TIC.return_scale) for seat in range(3)] == ["drawn", "drawn", "lost"]
-    evaluation = EvaluationAggregator(CLUEDO, "a", None)
+    evaluation = EvaluationAggregator(CLUEDO, ["a"])
     for number in range(4):
         evaluation.add(replace(over, slot=Slot(number, number, slot.specs, "player", 0)))
     assert (

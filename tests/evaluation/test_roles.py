@@ -38,7 +38,7 @@ def test_a_team_wins_together(
 
 def test_an_evaluation_reports_the_return_in_each_role() -> None:
     game = Whispers()
-    aggregator = EvaluationAggregator(game, "bot:random", None)
+    aggregator = EvaluationAggregator(game, ["bot:random"])
     seer, guesser = list[float](), list[float]()
     for seed in range(30):
         state = game.initial_state()

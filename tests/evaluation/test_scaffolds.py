@@ -11,11 +11,11 @@ import pytest
 
 from arena.cli import run
 from arena.core.errors import UsageError
-from arena.evaluation.aggregation import stored_report
+from arena.evaluation.aggregation import EvaluationAggregator, stored_report
 from arena.evaluation.document.tables import document
 from arena.evaluation.records import GameResult, SeatResult, Slot
 from arena.evaluation.report import Report
-from arena.evaluation.scaffolds import ScaffoldAggregator, scaffolded
+from arena.evaluation.scaffolds import scaffolded
 from arena.evaluation.schedule import evaluation_schedule
 from arena.evaluation.store import Results
 from arena.plugins.loader import make_game
@@ -34,7 +34,7 @@ def result_of(number: int, deal: int, spec: str, won: bool) -> GameResult:
 
 def report_of(games: int, winners: Sequence[int]) -> Report:
     """Return the report of games in which the scaffolds of these numbers win."""
-    aggregator = ScaffoldAggregator(GAME, PLAYERS)
+    aggregator = EvaluationAggregator(GAME, PLAYERS, by_scaffold=True)
     for number in range(games):
         aggregator.add(result_of(number, number // 3, PLAYERS[number % 3], number % 3 in winners))
     return aggregator.report()
@@ -62,7 +62,7 @@ def test_the_comparison_shows_what_a_model_lacks_that_deduces_nothing() -> None:
 
 
 def test_only_deals_that_were_played_with_each_scaffold_count() -> None:
-    aggregator = ScaffoldAggregator(GAME, PLAYERS)
+    aggregator = EvaluationAggregator(GAME, PLAYERS, by_scaffold=True)
     for number in range(8):
         aggregator.add(result_of(number, number // 3, PLAYERS[number % 3], number % 3 == 2))
     assert aggregator.games == 6
@@ -71,7 +71,7 @@ def test_only_deals_that_were_played_with_each_scaffold_count() -> None:
     assert [pair.scaffolds for pair in report.comparisons] == [
         ("notes", "none"), ("deductions", "notes"), ("deductions", "none")
     ]  # fmt: skip
-    assert aggregator.status() == "won with none 0 %, notes 0 %, deductions 100 %"
+    assert aggregator.status() == "m+none won 0 %"
 
 
 def test_a_help_that_makes_play_worse_is_called_so() -> None:

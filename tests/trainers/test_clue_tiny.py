@@ -50,7 +50,7 @@ async def replies_of(level: TextLevel, players: int, games: int) -> ReplyCounts:
         players, spec, ["bot:novice"], None, games, 500_000_000, "consecutive"
     )
     setting = ExperimentSetup(Match(game, text_level=level), scored=frozenset())
-    evaluation = EvaluationAggregator(game, spec, None)
+    evaluation = EvaluationAggregator(game, [spec])
     async with LLMService() as llm, make_executor("local", llm=llm) as executor:
         playing = run_schedule(
             list(slots), lambda slot: play_slot(setting, slot, executor), lambda _: None, games

@@ -41,10 +41,10 @@ from arena.evaluation.records import (
     Interval,
 )
 from arena.evaluation.report import Report
-from arena.evaluation.scoring import PER_GAME, measures_of
+from arena.evaluation.schedule import design_text
 from arena.evaluation.statistics.ratings import share_ahead
 from arena.evaluation.store import Experiment, Results
-from arena.evaluation.summary import Sample
+from arena.evaluation.summary import Sample, make_report
 
 SUITE_FILE = "suite.json"
 """Name of the copy of the suite in a submission."""
@@ -69,8 +69,6 @@ PROFILE = {
     "unstated": "speech without statements",
 }
 """Measures of a profile of talk, with their names in tables."""
-MOST_COST, MOST_TOKENS = 10_000, 10**9
-"""US dollars and tokens of one seat in one game; larger numbers are forged."""
 TOLERANCE = 1e-4
 """Difference of measures and intervals that another machine's rounding causes."""
 
@@ -278,8 +276,8 @@ def read_submission(folder: Path) -> Submission:
 def read_task(folder: Path, task: SuiteTask, player: str) -> PlayedTask:
     """Read the results of a task. Raises ArenaError unless all of its games were played."""
     path, game = folder / task.id, task.make_game()
-    tested, baseline = task.player_of(player), task.baseline_of(player)
-    aggregator = EvaluationAggregator(game, tested, baseline, task.target, task.against)
+    compared = [spec for spec in (task.player_of(player), task.baseline_of(player)) if spec]
+    aggregator = EvaluationAggregator(game, compared, task.target, task.against)
     with Results.read(path) as results:
         experiment, found = results.experiment, results.slots
         if found != task.schedule(player):
@@ -290,7 +288,6 @@ def read_task(folder: Path, task: SuiteTask, player: str) -> PlayedTask:
         for result in leading_games(results, game):
             aggregator.add(result)
             counted.append(result)
-            _check_amounts(f"{path}, game {result.slot.number}", game, result)
             # Games that were played at the same time as the last one that counts may follow.
             if aggregator.enough:
                 break
@@ -317,41 +314,36 @@ def _check_version(folder: Path, played: str, card: str) -> None:
         )
 
 
-def _check_amounts(place: str, game: Game, result: GameResult) -> None:
-    """Raise ArenaError for measurements that no game can have, such as a negative cost."""
-    for seat in result.seats:
-        for measure in measures_of(game, seat.measurements):
-            share = seat.measurements[measure.name]
-            fault = measure.fault(share) or amount_fault(measure.name, share.total)
-            if fault:
-                raise ArenaError(f"{place}: {measure.title} of {seat.player}: {fault}")
+def task_reports(first: Submission, second: Submission) -> Iterator[Report]:
+    """Yield for each task the report of the second submission's player, compared with the first's.
 
-
-def amount_fault(name: str, amount: float) -> str | None:
-    """Return why a game, or a reply, cannot have these tokens or this cost; None if it can."""
-    most = MOST_COST if name == "cost" else MOST_TOKENS
-    if name not in PER_GAME or 0 <= amount <= most:
-        return None
-    return f"{amount:g} is not from 0 to {most:,}"
-
-
-def measure_changes(first: Submission, second: Submission) -> Iterator[tuple[str, str, Interval]]:
-    """Yield task, measure and change from the first to the second submission, paired by deal.
-
-    Only measures of talk are compared. Runs that stopped at different deals are compared on those
-    that both have. Raises UsageError if they are of different suites.
+    Runs that stopped at different deals are compared on those that both have. Raises UsageError if
+    the submissions are of different suites.
     """
     if first.suite != second.suite:
         raise UsageError(f"{second.folder} is of {second.suite.label}, not {first.suite.label}")
-    for pair in zip(first.tasks, second.tasks, strict=True):
-        before, after = (Sample(each.folder.name) for each in pair)
-        one, other = ({deal.seed for deal in played.deals} for played in pair)
-        for played, sample in zip(pair, (before, after), strict=True):
-            for deal in played.deals:
-                if deal.seed in one & other:
-                    sample.add_tested(deal.player, played.game.return_scale)
-        changes = compare(pair[0].game, after, before).measures
-        yield from ((pair[0].task.id, name, changes[name]) for name in PROFILE if name in changes)
+    for pair in zip(second.tasks, first.tasks, strict=True):
+        deals = [{deal.seed: deal.player for deal in played.deals} for played in pair]
+        common = [seed for seed in deals[0] if seed in deals[1]]
+        names, task = (second.card.name, first.card.name), pair[0].task
+        if names[0] == names[1]:
+            names = (str(second.folder), str(first.folder))
+        samples = [Sample(name) for name in names]
+        for sample, games in zip(samples, deals, strict=True):
+            for seed in common:
+                sample.add_tested(games[seed], pair[0].game.return_scale)
+        yield make_report(
+            "eval",
+            pair[0].game,
+            2 * len(common),
+            2 * len(common),
+            samples,
+            primary="comparison.difference",
+            against=[*task.against],
+            design=design_text(paired=True),
+            comparison=compare(pair[0].game, *samples),
+            settings={"task": task.id},
+        )
 
 
 def _system_of(experiment: Experiment) -> str | None:

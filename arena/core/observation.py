@@ -65,9 +65,10 @@ class ObservedGame(Protocol):
 
 
 class Notes:
-    """Facts that a player derives from its events; a game subclasses it to render observations.
+    """Facts that a viewer derives from its events; a game subclasses it to render observations.
 
-    Only `update` changes it, so a decision costs only as much as the new events.
+    The viewer is the player of a seat, or -1 for one who sees everything. Only `update` changes the
+    notes, so a decision costs only as much as the new events.
     """
 
     def __init__(self, game: ObservedGame, player: int) -> None:
@@ -76,6 +77,22 @@ class Notes:
 
     def update(self, event: Event) -> None:
         """Add one more event that the player witnessed."""
+
+
+class NotesView:
+    """Base of a table (`TableView`) that shows the notes of its viewer; a game adds `tabletop`."""
+
+    notes_type: ClassVar[Callable[..., Notes]]
+    """Class of the notes; called with the game and the viewer."""
+
+    def __init__(self, game: ObservedGame, seat: int | None) -> None:
+        self.game: Any = game
+        self.seat = seat
+        self.notes: Any = type(self).notes_type(game, -1 if seat is None else seat)
+
+    def update(self, event: Event) -> None:
+        """Add one event that the viewer witnessed."""
+        self.notes.update(event)
 
 
 class Witnessed:

@@ -130,12 +130,7 @@ class ShotRecord:
 
 
 class BattleshipNotes(Notes):
-    """Ships and shots of both players as one viewer knows them. Texts, arrays and views read it.
-
-    Args:
-        game: The game that is played.
-        player: The seat of the viewer; -1 for a viewer who sees everything.
-    """
+    """Ships and shots of both players as one viewer knows them. Texts, arrays and views read it."""
 
     game: Battleship
 

@@ -15,6 +15,7 @@ from arena import (
     Tile,
     TileRow,
 )
+from arena.core.observation import NotesView
 from games.battleship.board import Board
 from games.battleship.knowledge import BattleshipKnowledge, is_countable
 from games.battleship.notes import BattleshipNotes
@@ -209,33 +210,29 @@ LEGEND = (
 )
 
 
-class BattleshipView:
+class BattleshipView(NotesView):
     """Both boards as one viewer sees them.
 
     A click on the other player's board shoots; before the game, one on the first and one on the
     last square of the own board place a ship.
     """
 
-    def __init__(self, game: Battleship, seat: int | None) -> None:
-        self._seat = seat
-        self._notes = BattleshipNotes(game, -1 if seat is None else seat)
-
-    def update(self, event: Event) -> None:
-        """Add one event that the viewer witnessed."""
-        self._notes.update(event)
+    game: Battleship
+    notes: BattleshipNotes
+    notes_type = BattleshipNotes
 
     def tabletop(self) -> Tabletop:
         """Return the boards, side by side unless they are too wide; that of the viewer is last."""
-        game, shot = self._notes.game, self._notes.latest_shot
-        boards = tuple(map(self._board, (1, 0) if self._seat == 0 else (0, 1)))
+        game, shot = self.notes.game, self.notes.latest_shot
+        boards = tuple(map(self._board, (1, 0) if self.seat == 0 else (0, 1)))
         caption = game.text.narrate(shot) if shot else ""
         return Tabletop(boards, caption, side_by_side=game.board.width <= WIDEST_PAIR)
 
     def _board(self, owner: int) -> Squares:
-        game = self._notes.game
-        is_own = owner == self._seat
+        game = self.notes.game
+        is_own = owner == self.seat
         # With all ships known, the rest of the board is water.
-        is_known = len(self._notes.fleets[owner]) == len(game.options.ships)
+        is_known = len(self.notes.fleets[owner]) == len(game.options.ships)
         rows = tuple(
             TileRow(
                 tuple(self._tile(owner, square, is_known) for square in row),
@@ -248,8 +245,8 @@ class BattleshipView:
         return Squares(title, rows, columns, LEGEND if is_own else ())
 
     def _tile(self, owner: int, square: int, is_known: bool) -> Tile:
-        name = self._notes.game.board.names[square]
-        sign = self._notes.sign(owner, square)
+        name = self.notes.game.board.names[square]
+        sign = self.notes.sign(owner, square)
         match sign:
             case "x":
                 return Tile(sign, "bad", f"{name}: hit")
@@ -259,9 +256,9 @@ class BattleshipView:
                 return Tile(sign, "accent", f"{name}: called")
         # A click on a square means a shot, or one end of a ship.
         picks: tuple[str, ...] = ()
-        if self._seat not in (None, owner):
+        if self.seat not in (None, owner):
             picks = (f"shoot {name}",)
-        elif self._seat is not None and not is_known:
+        elif self.seat is not None and not is_known:
             picks = (name,)
         if sign == "S":
             return Tile(sign, "seat4" if owner == 0 else "seat1", f"{name}: ship", picks)

@@ -28,12 +28,7 @@ COLUMNS = {str(action): column for column, action in enumerate(MOVES.values())}
 
 
 class LeducNotes(Notes):
-    """The table as one viewer sees it. Texts, arrays, bots and views read it.
-
-    Args:
-        game: The game that is played.
-        player: The seat of the viewer; -1 for a viewer who sees everything.
-    """
+    """The table as one viewer sees it. Texts, arrays, bots and views read it."""
 
     game: LeducPoker
 

@@ -21,6 +21,7 @@ from arena import (
     Track,
     Tracks,
 )
+from arena.core.observation import NotesView
 from arena.core.text import per_cent, pluralize
 from games.leduc_poker.knowledge import LeducKnowledge
 from games.leduc_poker.notes import LeducNotes
@@ -188,31 +189,19 @@ class LeducText(GameText):
 WORDS = {"f": "fold", "c": "call", "r": "raise"}
 
 
-class LeducView:
-    """The table as one viewer sees it; only cards that the viewer has seen are open.
+class LeducView(NotesView):
+    """The table as one viewer sees it; only cards that the viewer has seen are open."""
 
-    Args:
-        game: The game that is played.
-        seat: The seat of the viewer; None for a viewer who sees everything.
-    """
-
-    def __init__(self, game: LeducPoker, seat: int | None) -> None:
-        self._game = game
-        self._notes = LeducNotes(game, -1 if seat is None else seat)
-        self._is_dealt = False
-
-    def update(self, event: Event) -> None:
-        """Add one event that the viewer witnessed."""
-        # The first event of every viewer is the deal of a card.
-        self._is_dealt = True
-        self._notes.update(event)
+    game: LeducPoker
+    notes: LeducNotes
+    notes_type = LeducNotes
 
     def tabletop(self) -> Tabletop:
         """Return the table now: the board, the pot, and all hands with their chips and moves."""
-        notes = self._notes
+        notes = self.notes
         pot = Tracks((Track("pot", notes.betting.pot, unit="chips"),))
         board = TileRow((_card(notes.board, "accent"),) if notes.board else (), "Board")
-        players = tuple(map(self._player, range(self._game.num_players)))
+        players = tuple(map(self._player, range(self.game.num_players)))
         boards = (Panel("", (board,)),) if notes.board else ()
         parts = (pot, *boards, Players(players, ("card", "chips")), *self._moves())
         return Tabletop(parts, self._caption())
@@ -220,24 +209,25 @@ class LeducView:
     def _moves(self) -> Iterator[Panel]:
         lines = tuple(
             f"Round {number}: {', '.join(WORDS[move] for move in moves)}"
-            for number, moves in enumerate(self._notes.betting.rounds, 1)
+            for number, moves in enumerate(self.notes.betting.rounds, 1)
             if moves
         )
         if lines:
             yield Panel("Moves", lines=lines)
 
     def _player(self, seat: int) -> Player:
-        notes = self._notes
+        notes = self.notes
         card = notes.cards.get(seat)
-        shown: Tile = Card("?", "hidden") if self._is_dealt else Tile("")
+        # The first event of every viewer is the deal of a card.
+        shown: Tile = Card("?", "hidden") if notes.cards else Tile("")
         if card is not None:
             shown = _card(card, "good" if card == notes.board else "plain")
         chips = Tile(pluralize(notes.betting.chips[seat], "chip"), "muted", "in the pot")
         is_out = seat not in notes.betting.left
-        return Player(self._game.seat_names[seat], seat, (shown, chips), is_out=is_out)
+        return Player(self.game.seat_names[seat], seat, (shown, chips), is_out=is_out)
 
     def _caption(self) -> str:
-        notes, names = self._notes, self._game.seat_names
+        notes, names = self.notes, self.game.seat_names
         left = notes.betting.left
         if len(left) == 1:
             return f"{notes.betting.folds(names)}; {names[left[0]]} takes the pot."

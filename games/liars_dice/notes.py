@@ -22,12 +22,7 @@ if TYPE_CHECKING:
 
 
 class LiarsDiceNotes(Notes):
-    """The present round as its viewer sees it. Texts, arrays, bots and views read it.
-
-    Args:
-        game: The game that is played.
-        player: The seat of the viewer; -1 for a viewer who sees everything.
-    """
+    """The present round as its viewer sees it. Texts, arrays, bots and views read it."""
 
     game: LiarsDice
 

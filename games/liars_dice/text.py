@@ -17,6 +17,7 @@ from arena import (
     Tile,
     TileRow,
 )
+from arena.core.observation import NotesView
 from games.liars_dice.knowledge import LiarsDiceKnowledge
 from games.liars_dice.notes import LiarsDiceNotes
 from games.liars_dice.rules import (
@@ -243,27 +244,19 @@ LONGEST = 8
 """Bids that are listed; older ones are left out."""
 
 
-class LiarsDiceView:
+class LiarsDiceView(NotesView):
     """The table as one viewer sees it; only dice that the viewer has seen are open.
 
     A bid is chosen by two clicks: the number of dice, and the face.
-
-    Args:
-        game: The game that is played.
-        seat: The seat of the viewer; None for a viewer who sees everything.
     """
 
-    def __init__(self, game: LiarsDice, seat: int | None) -> None:
-        self._seat = seat
-        self._notes = LiarsDiceNotes(game, -1 if seat is None else seat)
-
-    def update(self, event: Event) -> None:
-        """Add one event that the viewer witnessed."""
-        self._notes.update(event)
+    game: LiarsDice
+    notes: LiarsDiceNotes
+    notes_type = LiarsDiceNotes
 
     def tabletop(self) -> Tabletop:
         """Return the table now: a row of dice for each seat, and the bids of the round."""
-        notes = self._notes
+        notes = self.notes
         names, bids = notes.game.seat_names, notes.bids[-LONGEST:]
         lines = tuple(f"{names[made.player]} bids {made.bid.claim}." for made in bids)
         rows = tuple(self._row(seat) for seat in range(notes.game.num_players))
@@ -272,8 +265,8 @@ class LiarsDiceView:
 
     def _choices(self) -> Iterator[Panel]:
         """Yield the numbers and faces of a bid, for a viewer who may bid."""
-        notes, game = self._notes, self._notes.game
-        if self._seat is None or notes.revealed or not notes.own:
+        notes, game = self.notes, self.notes.game
+        if self.seat is None or notes.revealed or not notes.own:
             return
         numbers = (
             Tile(f"{n}", title=f"bid {n}", picks=(f"bid {n}",)) for n in range(1, notes.total + 1)
@@ -285,7 +278,7 @@ class LiarsDiceView:
         yield Panel("Your bid", (TileRow(tuple(numbers), "Number"), TileRow(tuple(faces), "Face")))
 
     def _row(self, seat: int) -> TileRow:
-        notes = self._notes
+        notes = self.notes
         hand = notes.hands.get(seat)
         # A hidden hand shows its number of dice, which is public.
         if hand is None:
@@ -296,7 +289,7 @@ class LiarsDiceView:
 
     def _tile(self, die: int) -> Die:
         """Return an open die; after a challenge, those that count are marked."""
-        end, game = self._notes.revealed, self._notes.game
+        end, game = self.notes.revealed, self.notes.game
         wild = " (wild)" if die == game.wild_face else ""
         title = f"a {face_name(die, 1)}{wild}"
         if end is None:
@@ -305,7 +298,7 @@ class LiarsDiceView:
         return Die(f"{die}*" if counts else str(die), "good" if counts else "muted", title)
 
     def _caption(self) -> str:
-        notes = self._notes
+        notes = self.notes
         names, end = notes.game.seat_names, notes.revealed
         if end:
             # The star of the tiles is explained here, because a text has no colours.

@@ -15,20 +15,13 @@ from games.negotiation.rules import (
     DivisionProposed,
     ItemsDealt,
     Negotiation,
-    OfferAccepted,
-    OfferRejected,
+    OfferAnswered,
     ValuesDealt,
-    WalkedAway,
 )
 
 
 class NegotiationNotes(Notes):
-    """Items, values and the offer on the table. Texts, arrays, bots and views read it.
-
-    Args:
-        game: The game that is played.
-        player: The seat of the viewer; -1 for a viewer who sees everything.
-    """
+    """Items, values and the offer on the table. Texts, arrays, bots and views read it."""
 
     game: Negotiation
 
@@ -71,11 +64,11 @@ class NegotiationNotes(Notes):
             case DivisionProposed(player, shares):
                 self.offer, self.proposer, self.accepted = shares, player, ()
                 self.turn += 1
-            case OfferAccepted(player):
+            case OfferAnswered(player, "accept"):
                 self.accepted += (player,)
                 # The last acceptance ends the game, and no other turn begins.
                 self.turn += len(self.accepted) < self.game.num_players - 1
-        if isinstance(event, DivisionProposed | OfferAccepted | OfferRejected | WalkedAway):
+        if isinstance(event, DivisionProposed | OfferAnswered):
             self.latest_move = event
 
 

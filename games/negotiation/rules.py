@@ -197,24 +197,12 @@ class DivisionProposed(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class OfferAccepted(Event):
-    """Public: a player accepts the offer on the table."""
+class OfferAnswered(Event):
+    """Public: a player accepts or rejects the offer on the table, or walks away from it."""
 
     player: int
-
-
-@dataclass(frozen=True, slots=True)
-class OfferRejected(Event):
-    """Public: a player rejects the last offer."""
-
-    player: int
-
-
-@dataclass(frozen=True, slots=True)
-class WalkedAway(Event):
-    """Public: a player ends the game without an agreement."""
-
-    player: int
+    answer: str
+    """The text of the action: `accept`, `reject` or `walk away`."""
 
 
 @lru_cache(maxsize=64)
@@ -382,18 +370,18 @@ class NegotiationState(State):
                 self.offer, self.proposer, self.accepted = shares, player, 0
                 self.log.append(DivisionProposed(player, self.offer))
                 self._next_turn(player)
-            case AcceptOffer():
-                self.accepted += 1
-                self.log.append(OfferAccepted(player))
-                self.is_agreed = self.accepted == self.game.num_players - 1
-                self._next_turn(player)
-            case RejectOffer():
-                self.log.append(OfferRejected(player))
-                # No turns are left for another offer that all could accept.
-                self.to_act = ()
-            case WalkAway():
-                self.log.append(WalkedAway(player))
-                self.leaver, self.to_act = player, ()
+            case _:
+                self._answer(player, action)
+
+    def _answer(self, player: int, action: Action) -> None:
+        self.log.append(OfferAnswered(player, str(action)))
+        if action == ACCEPT:
+            self.accepted += 1
+            self.is_agreed = self.accepted == self.game.num_players - 1
+            self._next_turn(player)
+        else:
+            # To reject is legal only when no turns are left for another offer.
+            self.leaver, self.to_act = player if action == WALK_AWAY else None, ()
 
     def _deal(self, counts: Triple, values: Values) -> None:
         # Items are public, values private: one event for each player.

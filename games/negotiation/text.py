@@ -26,6 +26,7 @@ from arena import (
 )
 from arena.core.action import Statement
 from arena.core.action_set import MOST_STATEMENTS
+from arena.core.observation import NotesView
 from arena.core.text import pluralize
 from games.negotiation.deals import ITEMS, SINGULAR, TOTAL_VALUE, Triple, worth
 from games.negotiation.knowledge import NegotiationKnowledge
@@ -35,11 +36,9 @@ from games.negotiation.rules import (
     DivisionProposed,
     ItemsDealt,
     Negotiation,
-    OfferAccepted,
-    OfferRejected,
+    OfferAnswered,
     ProposeDivision,
     ValuesDealt,
-    WalkedAway,
 )
 
 
@@ -204,7 +203,7 @@ class NegotiationText(GameText):
         lines.append(_notation(game))
         return "\n".join(lines)
 
-    def narrate(self, event: Event) -> str:  # noqa: PLR0911 - one case for each kind.
+    def narrate(self, event: Event) -> str:
         """Return one event as a sentence."""
         game = self.game
         names = game.seat_names
@@ -216,12 +215,8 @@ class NegotiationText(GameText):
             case DivisionProposed(player, shares):
                 parts = (f"{n} gets {items_text(s)}" for n, s in zip(names, shares, strict=True))
                 return f"{names[player]} offers: {'; '.join(parts)}."
-            case OfferAccepted(player):
-                return f"{names[player]} accepts."
-            case OfferRejected(player):
-                return f"{names[player]} rejects the last offer."
-            case WalkedAway(player):
-                return f"{names[player]} walks away."
+            case OfferAnswered(player, answer):
+                return f"{names[player]} {ANSWERS[answer]}."
             case Spoken():
                 return event.sentence(names)
             case _:
@@ -262,26 +257,23 @@ class NegotiationText(GameText):
         return "\n".join(lines)
 
 
+ANSWERS = {"accept": "accepts", "reject": "rejects the last offer", "walk away": "walks away"}
 SEAT_TONES: tuple[Tone, ...] = ("seat0", "seat1", "seat2")
 
 
 # Table
 
 
-class NegotiationView:
+class NegotiationView(NotesView):
     """The table; the viewer makes an offer by the number of items of each type that it keeps."""
 
-    def __init__(self, game: Negotiation, seat: int | None) -> None:
-        self.game = game
-        self._notes = NegotiationNotes(game, -1 if seat is None else seat)
-
-    def update(self, event: Event) -> None:
-        """Add one event that the viewer witnessed."""
-        self._notes.update(event)
+    game: Negotiation
+    notes: NegotiationNotes
+    notes_type = NegotiationNotes
 
     def tabletop(self) -> Tabletop:
         """Return the table now."""
-        notes, move = self._notes, self._notes.latest_move
+        notes, move = self.notes, self.notes.latest_move
         if not notes.counts:
             return Tabletop(())
         caption = ""
@@ -296,7 +288,7 @@ class NegotiationView:
         return Tabletop((items, *players, *self._points(), *self._offers()), caption)
 
     def _rows(self) -> Iterator[TileRow]:
-        notes = self._notes
+        notes = self.notes
         yield _row("On the table", notes.counts, "plain")
         for seat, values in sorted(notes.values.items()):
             yield _row(f"Worth to {self.game.seat_names[seat]}, each", values, "muted")
@@ -307,7 +299,7 @@ class NegotiationView:
     def _points(self) -> Iterator[Tracks]:
         """Yield what the offer is worth to those whose values the viewer knows."""
         # A seat sees only its own points, as it knows only its own values.
-        values = self._notes.values
+        values = self.notes.values
         tracks = tuple(
             Track(
                 f"this offer is worth to {self.game.seat_names[seat]}",
@@ -315,7 +307,7 @@ class NegotiationView:
                 TOTAL_VALUE,
                 unit="points",
             )
-            for seat, share in enumerate(self._notes.offer)
+            for seat, share in enumerate(self.notes.offer)
             if seat in values
         )
         if tracks:
@@ -323,7 +315,7 @@ class NegotiationView:
 
     def _offers(self) -> Iterator[Offer]:
         """Yield the steppers for the viewer's own offer, with all it asks for at first."""
-        notes, names, players = self._notes, self.game.seat_names, self.game.num_players
+        notes, names, players = self.notes, self.game.seat_names, self.game.num_players
         if not notes.own:
             return
         share = notes.offer[notes.player] if notes.offer else notes.counts

@@ -24,13 +24,12 @@ from backends.embedded.sampler import SamplingParams
 from backends.server.messages import parse_calls, render_chat
 from backends.server.responses import (
     ChatResponseBuilder,
-    ChoiceRequest,
     GenerationJob,
     ResponseBuilder,
     TextResponseBuilder,
     join_text,
 )
-from backends.server.schemas import MAX_CHOICES, ChatBody, LegacyBody, SamplingBody, TextBody
+from backends.server.schemas import ChatBody, LegacyBody, SamplingBody, TextBody
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
@@ -73,27 +72,23 @@ class CompletionEndpoints:
         prompt = await self._encode_chat(body.messages, tools, **template)
         # OpenAI's newer name has priority.
         max_tokens = body.max_completion_tokens or body.max_tokens
-        choices = self._choices(body, prompt, max_tokens, body.top_logprobs)
+        job = self._job(request, body, prompt, max_tokens, body.top_logprobs)
         required, parallel = body.tool_choice == "required", body.parallel_tool_calls
         parse = partial(parse_calls, tools=tools, required=required, parallel=parallel)
         make_builder = partial(
             ChatResponseBuilder, has_logprobs=body.logprobs, parse=parse if tools else None
         )
-        return await self._respond(request, body, make_builder, choices)
+        return await self._respond(request, body, make_builder, job)
 
     async def text(self, request: Request, body: TextBody) -> Response:
-        """Complete one or several texts."""
-        prompts = [await self._encode_prompt(prompt) for prompt in body.prompts]
-        # Each field is within its limits, but the product decides how much is sampled.
-        if not 1 <= len(prompts) * body.n <= MAX_CHOICES:
-            raise invalid_value("prompt", f"prompt: prompts times n must be 1 to {MAX_CHOICES}")
-        choices = [
-            choice
-            for prompt in prompts
-            for choice in self._choices(body, prompt, body.max_tokens, body.logprobs or 0)
-        ]
+        """Complete a text."""
+        prompt = body.prompt
+        if isinstance(prompt, str):
+            text = prompt
+            prompt = await self._tokenize(len(text), lambda: self._sampler.tokenizer.encode(text))
+        job = self._job(request, body, prompt, body.max_tokens, body.logprobs or 0)
         make_builder = partial(TextResponseBuilder, has_logprobs=body.logprobs is not None)
-        return await self._respond(request, body, make_builder, choices)
+        return await self._respond(request, body, make_builder, job)
 
     async def legacy(self, request: Request, body: LegacyBody) -> Response:
         """Answer a request of an earlier Cluedo arena with one text."""
@@ -103,14 +98,22 @@ class CompletionEndpoints:
             max_tokens=body.max_tokens,
             seed=body.seed,
         )
-        job = self._job(request, body.model, [ChoiceRequest(prompt, params)])
+        job = self._named_job(request, body.model, prompt, [params])
         [tokens] = await self._collect(request, job)
         return JSONResponse({"request_id": str(uuid.uuid4()), "content": join_text(tokens)})
 
-    def _choices(
-        self, body: SamplingBody, prompt: list[int], max_tokens: int | None, top_logprobs: int
-    ) -> list[ChoiceRequest]:
-        """Return the `n` choices of a prompt. Choice i has the seed plus i, as in vLLM."""
+    def _job(
+        self,
+        request: Request,
+        body: SamplingBody,
+        prompt: list[int],
+        max_tokens: int | None,
+        top_logprobs: int,
+    ) -> GenerationJob:
+        """Return the job with the `n` choices of a body. Choice i has the seed plus i, as in vLLM.
+
+        Raises ApiError if the model is not served.
+        """
         params = partial(
             SamplingParams,
             **{name: getattr(body, name) for name in SAMPLING_FIELDS},
@@ -120,18 +123,16 @@ class CompletionEndpoints:
             top_logprobs=top_logprobs,
         )
         seeds = [None if body.seed is None else body.seed + number for number in range(body.n)]
-        return [ChoiceRequest(prompt, params(seed=seed)) for seed in seeds]
+        choices = [params(seed=seed) for seed in seeds]
+        return self._named_job(request, body.model, prompt, choices)
 
-    def _job(
-        self, request: Request, model: str, choices: Sequence[ChoiceRequest], per_prompt: int = 1
+    def _named_job(
+        self, request: Request, model: str, prompt: list[int], choices: Sequence[SamplingParams]
     ) -> GenerationJob:
-        """Return the job for a model or adapter, and note it for the log of requests.
-
-        Raises ApiError if the model is not served.
-        """
+        """Return the job for a model or adapter, and note it for the log of requests."""
         name = self._models.resolve(model)
         adapter = None if name == self._sampler.name else name
-        job = GenerationJob(name, self._sampler.engine, adapter, tuple(choices), per_prompt)
+        job = GenerationJob(name, self._sampler.engine, adapter, prompt, tuple(choices))
         request.state.job = job
         return job
 
@@ -140,12 +141,11 @@ class CompletionEndpoints:
         request: Request,
         body: SamplingBody,
         make_builder: Callable[..., ResponseBuilder],
-        choices: Sequence[ChoiceRequest],
+        job: GenerationJob,
     ) -> Response:
         """Generate the choices; return them as one response or as a stream of events."""
         as_ids = body.return_tokens_as_token_ids
         as_ids = self._tokens_as_ids if as_ids is None else as_ids
-        job = self._job(request, body.model, choices, body.n)
         builder = make_builder(
             job=job,
             token_text="token_id:{}".format if as_ids else self._sampler.chat_tokenizer.token_text,
@@ -192,12 +192,6 @@ class CompletionEndpoints:
             message = f"messages: the model's chat template refuses them: {error}"
             raise invalid_value("messages", message) from error
 
-    async def _encode_prompt(self, prompt: str | list[int]) -> list[int]:
-        """Return the tokens of a prompt."""
-        if not isinstance(prompt, str):
-            return prompt
-        return await self._tokenize(len(prompt), lambda: self._sampler.tokenizer.encode(prompt))
-
     async def _tokenize(self, length: int, work: Callable[[], Result]) -> Result:
         """Tokenize a long text in a thread, one at a time: 2 MB take seconds."""
         if length <= LONG_TEXT:
@@ -240,9 +234,9 @@ async def _stream_tokens(sampler: Sampler, job: GenerationJob) -> AsyncGenerator
     """
     queue: asyncio.Queue[ChoiceToken | Exception] = asyncio.Queue()
 
-    async def generate(index: int, choice: ChoiceRequest) -> None:
+    async def generate(index: int, params: SamplingParams) -> None:
         try:
-            async for token in sampler.generate(choice.prompt_ids, choice.params, job.adapter):
+            async for token in sampler.generate(job.prompt_ids, params, job.adapter):
                 queue.put_nowait((index, token))
         except Exception as error:  # Raised again by the loop that reads the queue.
             queue.put_nowait(error)

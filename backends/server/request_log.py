@@ -51,7 +51,7 @@ class RequestLog:
         # Names of adapters and other paths are chosen by clients.
         subject = scope["path"] if "endpoint" in scope else "unknown route"
         subject = shorten(printable(job.model), 60) if job else subject
-        tokens = (job.prompt_tokens, job.generated) if job else (0, 0)
+        tokens = (len(job.prompt_ids), job.generated) if job else (0, 0)
         if not self._sums and not self.each:
             asyncio.get_running_loop().call_later(COUNT_SECONDS, self.flush)
         sums = self._sums.get((subject, status), (0, 0, 0, 0.0))

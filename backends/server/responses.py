@@ -25,14 +25,6 @@ MIN_LOGPROB = -9999.0
 """Replaces minus infinity, which JSON does not have; the value is vLLM's."""
 
 
-@dataclass(frozen=True, slots=True)
-class ChoiceRequest:
-    """Prompt and sampling parameters of one choice."""
-
-    prompt_ids: list[int]
-    params: SamplingParams
-
-
 @dataclass(slots=True)
 class GenerationJob:
     """All choices of one request, in the order of their indices."""
@@ -42,16 +34,10 @@ class GenerationJob:
     engine: str
     """Name of the sampler, see `Sampler.engine`."""
     adapter: str | None
-    choices: tuple[ChoiceRequest, ...]
-    choices_per_prompt: int
-    """Consecutive choices that share a prompt."""
+    prompt_ids: list[int]
+    choices: tuple[SamplingParams, ...]
     generated: int = 0
     """Tokens of all choices that were sampled so far."""
-
-    @property
-    def prompt_tokens(self) -> int:
-        """Return the tokens of all prompts, each counted once."""
-        return sum(len(each.prompt_ids) for each in self.choices[:: self.choices_per_prompt])
 
 
 @dataclass(kw_only=True)
@@ -127,18 +113,17 @@ class ResponseBuilder(ABC):
             choice["token_ids"] = [token.id for token in tokens]
             if is_first:
                 place = choice if self.prompt_in_choice else body
-                place["prompt_token_ids"] = [*self.job.choices[index].prompt_ids]
+                place["prompt_token_ids"] = [*self.job.prompt_ids]
         return choice
 
     def _usage(self) -> JsonObject:
-        # Only the first choice of each prompt counts: the others find its prompt in the cache.
-        first_choices = range(0, len(self.job.choices), self.job.choices_per_prompt)
-        cached_tokens = sum(self._cached[index] for index in first_choices)
+        read, generated = len(self.job.prompt_ids), self.job.generated
         return {
-            "prompt_tokens": self.job.prompt_tokens,
-            "completion_tokens": self.job.generated,
-            "total_tokens": self.job.prompt_tokens + self.job.generated,
-            "prompt_tokens_details": {"cached_tokens": cached_tokens},
+            "prompt_tokens": read,
+            "completion_tokens": generated,
+            "total_tokens": read + generated,
+            # Only the first choice counts: the others find its prompt in the cache.
+            "prompt_tokens_details": {"cached_tokens": self._cached[0]},
         }
 
 

@@ -169,18 +169,11 @@ class ChatBody(SamplingBody):
 
 
 class TextBody(SamplingBody):
-    """Body of `/v1/completions`; the prompt is a text, a list of token ids, or a list of either."""
+    """Body of `/v1/completions`; the prompt is a text or a list of token ids."""
 
-    prompt: str | list[str] | list[int] | list[list[int]]
+    prompt: str | list[int]
     logprobs: int | None = Field(None, ge=0, le=MAX_TOP_LOGPROBS)
     max_tokens: int | None = Field(16, ge=1)
-
-    @property
-    def prompts(self) -> list[str | list[int]]:
-        if isinstance(self.prompt, str):
-            return [self.prompt]
-        ids = [item for item in self.prompt if isinstance(item, int)]
-        return [ids] if ids else [item for item in self.prompt if not isinstance(item, int)]
 
 
 class LegacyBody(RequestBody):

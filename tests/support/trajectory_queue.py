@@ -111,7 +111,7 @@ class TrajectoryQueue:
             number, size = group.get("env_id"), len(group["tokens"])
             registered = self.envs[number : number + 1] if number is not None else []
             if any(env["group_size"] != size for env in registered):
-                return {"status": "buffered", "buffer_size": 1}
+                return {"status": "received", "buffered": 1, "last_buffer_size": 1}
             self.waiting.append(group)
             self.latest = group
         return {"status": "received", "groups_processed": len(groups)}

@@ -163,14 +163,9 @@ class TrajectoryClient:
 
     async def push(self, groups: Sequence[ScoredData]) -> None:
         """Push groups. Raises ArenaError with the server's reason."""
-        bodies = [group.model_dump_json() for group in groups]
-        # One group in one request is also the call that every server has.
-        if len(bodies) == 1:
-            raw = await self._call("POST", "/scored_data", bodies[0])
-        else:
-            raw = await self._call("POST", "/scored_data_list", f"[{','.join(bodies)}]")
-        answer = _fields(raw)
-        if answer.get("status") == "buffered" or answer.get("buffered"):
+        bodies = ",".join(group.model_dump_json() for group in groups)
+        answer = _fields(await self._call("POST", "/scored_data_list", f"[{bodies}]"))
+        if answer.get("buffered"):
             # The stock server parks such rows until others fill them up, perhaps for ever.
             raise ArenaError(
                 f"{self.url} parked {groups[0].size} rows: another group_size was registered"

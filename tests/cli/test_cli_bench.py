@@ -141,7 +141,7 @@ def test_a_model_is_measured_with_its_faults(
     suite = write_suite(tmp_path / "s.json", task("one", 2, 2, max_turns=6))
     script = tmp_path / "replies.json"
     # One of three replies is legal; the others are corrected, or a fallback is played.
-    script.write_text(json.dumps(["nonsense", "end turn", "nothing"] * 50))
+    script.write_text('"nonsense"\n"end turn"\n"nothing"\n' * 50)
     named = ("--name", "A <b>model</b>", "--text-level", "events", "--set", "system=Win, {seat}.")
     words = ("--set", "max_fallbacks=0", *named)
     folder = submit(suite, f"scripted:{script}", tmp_path / "run", *words)
@@ -151,7 +151,7 @@ def test_a_model_is_measured_with_its_faults(
     assert card.usage.legal < card.usage.replies and card.usage.fallbacks > 0
     assert bench("verify", folder, "--executor", "local") == 0
     check_forgeries(folder, capsys)
-    script.write_text(json.dumps(["nonsense"] * 200))
+    script.write_text('"nonsense"\n' * 200)
     others = ("--player", f"scripted:{script}", "--set", "max_fallbacks=0", "--executor", "local")
     capsys.readouterr()
     assert bench("run", suite, *others, "--out", tmp_path / "silent") == 1

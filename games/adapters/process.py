@@ -60,8 +60,6 @@ class PositionReport:
     legal: Mapping[int, tuple[Sequence[int], Sequence[SpeechOffer]]]
     """Numbers in the game's table of actions, and offers of speech, by player."""
     returns: tuple[float, ...]
-    outcomes: Sequence[ChanceOutcome] | None
-    """Results of chance here, unless they are many or not listed."""
 
 
 class ProcessEnded(ArenaError):
@@ -234,7 +232,6 @@ class ApartState(State):
         self._life = self._number = 0
         self._legal: dict[int, ActionSet] = {}
         self._returns: tuple[float, ...] = ()
-        self._outcomes: Sequence[ChanceOutcome] | None = None
         with process.lock:
             self._take(self._start())
 
@@ -253,7 +250,6 @@ class ApartState(State):
 
     def _take(self, position: PositionReport) -> None:
         self.to_act, self.turn, self._returns = position.to_act, position.turn, position.returns
-        self._outcomes = position.outcomes
         for event in position.events:
             self.log.append(event)
         table = self.game.actions
@@ -277,13 +273,10 @@ class ApartState(State):
         self._take(position)
 
     def chance_outcomes(self) -> Sequence[ChanceOutcome]:
-        if self._outcomes is None:
-            self._outcomes = self._ask("ask", "chance_outcomes")
-        return self._outcomes
+        outcomes: Sequence[ChanceOutcome] = self._ask("ask", "chance_outcomes")
+        return outcomes
 
     def sample_chance(self, rng: random.Random) -> Action:
-        if self._outcomes is not None:
-            return super().sample_chance(rng)
         action: Action
         action, after = self._ask("draw", rng)
         rng.setstate(after)
@@ -325,9 +318,6 @@ MOST_MEMORY = 4 * 2**30
 
 MOST_ACTIONS = 1_000_000
 """Actions of a game."""
-
-MOST_OUTCOMES = 60
-"""Results of chance that are sent with a position, before they are asked for."""
 
 
 class LibraryServer:
@@ -373,14 +363,12 @@ class LibraryServer:
         return self._snapshot(state, before)
 
     def _snapshot(self, state: Any, since: int = 0) -> PositionReport:
-        index, legal, outcomes = self._game.actions.index, {}, None
-        if state.to_act == (CHANCE,) and state.num_outcomes <= MOST_OUTCOMES:
-            outcomes = state.chance_outcomes()
+        index, legal = self._game.actions.index, {}
         for player in state.to_act:
             offered = state.legal_actions(player)
             legal[player] = [index[action] for action in offered], offered.speech
         events = state.log.events[since:]
-        return PositionReport(state.to_act, state.turn, events, legal, state.returns(), outcomes)
+        return PositionReport(state.to_act, state.turn, events, legal, state.returns())
 
     def ask(self, number: int, method: str, *arguments: object) -> object:
         """Return what a method of a position returns."""

@@ -25,7 +25,6 @@ class SeededState(State):
     """
 
     game: LibraryGame
-    num_outcomes = MOST_SEEDS
 
     def __init__(self, game: LibraryGame) -> None:
         super().__init__(game)

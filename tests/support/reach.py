@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from arena.core.action import normalise
@@ -14,6 +15,15 @@ def picked(text: str, picks: Sequence[str]) -> bool:
     return any(f" {normalise(phrase)} " in words for phrase in picks)
 
 
+def makes(offer: Offer, text: str) -> bool:
+    """Return whether the steppers of an offer can make the text of this action."""
+    found = re.fullmatch(r"(\d+)".join(map(re.escape, offer.action.split("{}"))), text)
+    return found is not None and all(
+        int(number) <= stepper.most
+        for number, stepper in zip(found.groups(), offer.steppers, strict=True)
+    )
+
+
 def unreached(parts: Sequence[Part], actions: Sequence[str]) -> list[str]:
     """Return the actions that no piece and no offer of the table leads to."""
     phrases = {normalise(phrase) for piece in targets(parts) for phrase in piece.picks}
@@ -21,5 +31,5 @@ def unreached(parts: Sequence[Part], actions: Sequence[str]) -> list[str]:
     return [
         text
         for text in actions
-        if not picked(text, tuple(phrases)) and not any(each.includes(text) for each in offers)
+        if not picked(text, tuple(phrases)) and not any(makes(each, text) for each in offers)
     ]

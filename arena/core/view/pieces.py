@@ -13,7 +13,6 @@ Each part of a table also has the form of a plain `Panel`, which text and termin
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -214,15 +213,6 @@ class Offer:
     def panel(self) -> Panel:
         # A text has the actions in words, and what they are about is in other panels.
         return Panel("")
-
-    def includes(self, text: str) -> bool:
-        """Return whether its steppers can make the text of this action."""
-        pattern = r"(\d+)".join(map(re.escape, self.action.split("{}")))
-        found = re.fullmatch(pattern, text)
-        return found is not None and all(
-            int(number) <= stepper.most
-            for number, stepper in zip(found.groups(), self.steppers, strict=True)
-        )
 
 
 Part = Panel | Squares | Players | Tracks | Offer

@@ -86,11 +86,6 @@ class OpenSpielState(State):
             self._outcomes = self.spiel.chance_outcomes()
         return self._outcomes
 
-    @property
-    def num_outcomes(self) -> int:
-        """Number of results of chance here."""
-        return MOST_SEEDS if self.spiel is None else len(self._listed_outcomes())
-
     def chance_action(self, number: int) -> LibraryChance:
         """Return a result of chance by its number in OpenSpiel."""
         return LibraryChance(number, self.game.label(self.spiel, CHANCE, number))

@@ -11,6 +11,7 @@ from typing import Any, Self
 
 from arena import Assessment, Comment, DecisionKind
 from arena.core.analysis import Measurements
+from arena.core.text import bits_text, decimal
 
 NEGLIGIBLE = 1e-9
 """A smaller amount of bits, or a smaller difference of probabilities, counts as zero."""
@@ -64,12 +65,12 @@ class SuggestionFacts(MoveFacts):
             return Comment(
                 "Asked although the case was already certain: there was nothing to learn."
             )
-        expected, loss = f"Expected {_bits(self.expected)}", self.best - self.expected
+        expected, loss = f"Expected {bits_text(self.expected)}", self.best - self.expected
         if loss < SMALL:
             return Comment(f"{expected}; no question was better.")
         question = ", ".join(self.best_question)
         poor = self.expected < POOR * self.best and loss >= MUCH
-        return Comment(f"{expected}; the best question ({question}): {_bits(self.best)}.", poor)
+        return Comment(f"{expected}; the best question ({question}): {bits_text(self.best)}.", poor)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +87,10 @@ class AnswerFacts(MoveFacts):
         # The comment on the suggestion says already that there was nothing to learn.
         if abs(self.gained) < NEGLIGIBLE and self.expected < NEGLIGIBLE:
             return None
-        gained = f"Gained {_bits(self.gained)}"
+        gained = f"Gained {bits_text(self.gained)}"
         if self.gained <= -SMALL:  # An unlikely answer may leave more open than before.
-            gained = f"Gained nothing: the uncertainty grew by {_bits(-self.gained)}"
-        return Comment(f"{gained}; {_number(self.expected)} were expected.")
+            gained = f"Gained nothing: the uncertainty grew by {bits_text(-self.gained)}"
+        return Comment(f"{gained}; {decimal(self.expected)} were expected.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,11 +161,11 @@ class RefutationFacts(MoveFacts):
 
     def comment(self) -> Comment:
         # The information depends on what the suggester knows: for omniscient viewers only.
-        gave = f"Gave {_bits(self.leaked)} to the suggester"
+        gave = f"Gave {bits_text(self.leaked)} to the suggester"
         if self.leaked < SMALL:
             gave = "Gave no information"
         if self.leaked <= -SMALL:
-            gave += f" and increased the uncertainty by {_bits(-self.leaked)}"
+            gave += f" and increased the uncertainty by {bits_text(-self.leaked)}"
         mistake = False
         if self.choices == 1:
             gave += ": there was only one card to show."
@@ -190,26 +191,17 @@ JUDGEMENTS: dict[str, type[MoveFacts]] = {
 # Numbers in comments
 
 
-def _number(value: float) -> str:
-    """Return a number with two decimals, without "-0.00"."""
-    return f"{round(value, 2) + 0.0:.2f}"
-
-
-def _bits(value: float) -> str:
-    return f"{_number(value)} bits"
-
-
 def _probability(value: float) -> str:
     """Return a probability; only 0 and 1 are written as 0.00 and 1.00."""
     if 0 < value < 0.005:
         return "below 0.01"
-    return "over 0.99" if 0.995 <= value < 1 else _number(value)
+    return "over 0.99" if 0.995 <= value < 1 else decimal(value)
 
 
 def _least(bits: float) -> str:
     if bits <= -SMALL:
-        return f"no information and increases the uncertainty by {_bits(-bits)}"
-    return "no information" if bits < SMALL else _number(bits)
+        return f"no information and increases the uncertainty by {bits_text(-bits)}"
+    return "no information" if bits < SMALL else decimal(bits)
 
 
 # Values of decisions, for credit in training

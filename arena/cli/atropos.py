@@ -90,15 +90,11 @@ class TrajectoryServeOptions(GameSetupOptions, EnvironmentOptions, OpenAIOptions
     own_flags: ClassVar[Mapping[str, str | bool]] = {
         **dict.fromkeys(TrainConfig.settings(), False),
         **dict.fromkeys(("self_play", "opponents", "reward", "reward_fn", "prompt"), True),
-        **dict.fromkeys(("text_level", "max_turns", "max_tokens", "temperature", "seed"), True),
+        **dict.fromkeys(("text_level", "max_tokens", "temperature", "seed"), True),
         "guided": "--guided/--free",
         "rollouts_per_group": "--env.group_size",
-        "rollout_timeout": "--env.worker_timeout",
     }
-    own_defaults: ClassVar[Mapping[str, JsonValue]] = {
-        "rollouts_per_group": 4,
-        "rollout_timeout": 600.0,
-    }
+    own_defaults: ClassVar[Mapping[str, JsonValue]] = {"rollouts_per_group": 4}
 
 
 def serve(options: TrajectoryServeOptions) -> int:
@@ -155,5 +151,6 @@ def make_player(
     llm = LLMService.limited(config.limits, _patient(settings))
     games = config.rollouts_per_group * options.max_num_workers * game.num_players
     options.add_to(llm, games)
-    player = GroupPlayer(config, game, llm, keep_equal=not options.different_scores)
+    keep_equal, timeout = not options.different_scores, options.worker_timeout
+    player = GroupPlayer(config, game, llm, keep_equal=keep_equal, timeout=timeout)
     return player, llm

@@ -42,24 +42,21 @@ class TrajectoryTrainOptions(BatchOptions, ResumeOptions, TrainConfig):
         "lora_rank": "--lora-r/--lora-rank",
         "log_dir": "--save-path/--log-dir",
         "gradient_checkpointing": "--gradient-checkpointing",
-        **dict.fromkeys(("server", "vllm_port", "vllm_python", "vllm_args", "clip_eps"), True),
+        **dict.fromkeys(("server", "vllm_port", "vllm_python", "vllm_args"), True),
         **dict.fromkeys(("tokens_per_batch", "device", "threads", "seed", "experiment_name"), True),
     }
     # Defaults of atropos-grpo where they differ; 9001 is the port of the server that it expects.
-    # One step of the optimizer for each batch, as there.
     own_defaults: ClassVar[Mapping[str, JsonValue]] = {
         "game": GAME,
         "weight_sync": "lora_only",
         "sync_every": 1,
         "steps": 10,
         "learning_rate": 1e-5,
-        "clip_eps": 0.2,
         "vllm_port": 9001,
         "experiment_name": "atropos",
         "log_dir": "runs/train",
         "trainer_host": "embedded",
         "loss": "ppo",
-        "minibatches": 1,
     }
 
 

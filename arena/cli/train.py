@@ -149,7 +149,7 @@ def train(options: TrainOptions) -> int:
     if options.backend != "art":
         raise UsageError(f"--backend {options.backend}: training needs art; leave it out")
     environment = Settings.load()
-    config = _with_game_options(settled(options.part(TrainConfig)))
+    config = _with_game_options(settled(options.part(TrainConfig), options.preset))
     if config.server not in ("", *OWNED_SERVERS):
         from trainers.weight_sync.model_server import base_url
 

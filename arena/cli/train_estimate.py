@@ -1,4 +1,4 @@
-"""`arena train --dry-run`: the settings with their origins, the reward, memory and disk."""
+"""`arena train --dry-run`: the settings with their origins, and the reward."""
 
 from __future__ import annotations
 
@@ -7,10 +7,8 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from arena.cli.terminal import echo, print_grids
-from arena.core.text import size_text
 from arena.evaluation.document import Grid
 from arena.plugins.loader import catalog, make_game
-from trainers.hosts.embedded import EmbeddedHost
 from trainers.hosts.host import HostRequest
 from trainers.loop.setup import check_config, credited_rewards
 from trainers.runs.document import flat_settings
@@ -33,7 +31,6 @@ def print_plan(
     # A fresh run gets an empty folder, so the files of the old run do not matter.
     folder = free_name(plan.files.folder) if plan.start == "fresh" else plan.files.folder
     trainer = catalog().load("host", config.trainer_host)(HostRequest(config, folder, settings))
-    needed = trainer.footprint() if isinstance(trainer, EmbeddedHost) else None
     steps = config.total_steps
     games = steps * config.groups_per_step * config.rollouts_per_group
     if json_wanted:
@@ -42,7 +39,7 @@ def print_plan(
             "step": plan.done, "config_hash": config.config_hash, "config": as_json(config),
             "origins": config.origins, "host": {"name": host.name, "why": host.reason},
             "reward": {term.name: asdict(term) for term in terms},
-            "work": {"steps": steps, "games": games}, "footprint": needed and asdict(needed),
+            "work": {"steps": steps, "games": games},
         }))  # fmt: skip
     else:
         values = [
@@ -57,11 +54,6 @@ def print_plan(
             Grid(f"Settings ({config.config_hash})", ("setting", "value", "from"), values),
             Grid("Reward", ("term", "weight", "description"), weights),
         ]
-        if needed:
-            sizes = [("memory", *part) for part in needed.memory.items()]
-            sizes += [("disk", *part) for part in needed.disk.items()]
-            rows = [(place, name, size_text(size)) for place, name, size in sizes]
-            grids.append(Grid("Memory and disk, at most", ("place", "what for", "size"), rows))
         print_grids(grids)
         echo(f"Experiment: {plan}")
         echo(f"Host: {host.name}. {host.reason}")

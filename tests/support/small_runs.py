@@ -41,7 +41,6 @@ def small(base: Path, **changes: Any) -> TrainConfig:
         "max_tokens": 8,
         "learning_rate": 0.01,
         "threads": 1,
-        "log_sample_rate": 0.0,
     }
     return TrainConfig(**few | changes)
 

@@ -100,23 +100,24 @@ def run(order: dict[str, Any]) -> int:
     from arena.core.errors import ArenaError
     from replays.html_report import write_html
     from trainers.config.config import TrainConfig
-    from trainers.loop.grpo import train
+    from trainers.loop import grpo, training
 
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # So that writing too much is an OSError.
     moments = Moments(order)
     sys.addaudithook(moments.audit)
     view = Watching(moments)
+    training.KEPT_POOL, grpo.REPLAYED_SHARE = 1, 0.3
     config, folder = TrainConfig(**order["config"]), Path(order["folder"])
     if order.get("batches"):
         from trainers.atropos.options import BatchOptions
         from trainers.atropos.trainer import train_from_batches
 
         options = BatchOptions(**order["batches"])
-        training = train_from_batches(config, options, folder=folder, view=view, settings=quick())
+        run = train_from_batches(config, options, folder=folder, view=view, settings=quick())
     else:
-        training = train(config, folder=folder, view=view, settings=quick(), report=write_html)
+        run = grpo.train(config, folder=folder, view=view, settings=quick(), report=write_html)
     try:
-        asyncio.run(training)
+        asyncio.run(run)
     except KeyboardInterrupt:
         return 130
     except (ArenaError, OSError) as error:

@@ -30,7 +30,7 @@ from wandb_wire import ANSWER, ENTITY, KEY, WandbWire
 from arena.core.errors import ArenaError, BackendError, UsageError
 from arena.llm.backend import Message, Request, Token
 from arena.llm.settings import Settings
-from trainers.config.config import TrainConfig, settings_in
+from trainers.config.config import TrainConfig, UpdateSettings
 from trainers.hosts.art.art_host import UNSUPPORTED
 from trainers.hosts.art.convert import update_to_art
 from trainers.hosts.art.local import LocalHost, delete_later_checkpoints, internal_config
@@ -45,7 +45,7 @@ ASK = Request((Message("user", "who has the rope"),), logprobs=True)
 
 # How a config becomes arguments.
 
-BOTH = {"learning_rate": "learning_rate", "clip_eps": "epsilon"}
+BOTH = {"learning_rate": "learning_rate"}
 KNOWN = {
     "local": BOTH | {"loss": "loss_fn", "kl_coef": "kl_penalty_coef"},
     "serverless": BOTH | {"loss": "ppo"},
@@ -54,9 +54,7 @@ KNOWN = {
 WISHES: dict[str, st.SearchStrategy[Any]] = {
     "learning_rate": st.floats(1e-7, 1.0),
     "loss": st.sampled_from(["cispo", "ppo"]),
-    "clip_eps": st.none() | st.floats(0.01, 10),
     "kl_coef": st.floats(0, 1),
-    "minibatches": st.integers(1, 9),
     "tokens_per_batch": st.integers(256, 99_999),
     "gradient_checkpointing": st.booleans(),
     "precision": st.sampled_from(["float32", "tf32", "bf16"]),
@@ -101,8 +99,7 @@ def test_every_wish_is_passed_or_refused(
 
 
 def test_every_setting_of_an_update_is_passed_or_refused() -> None:
-    of_the_loop = {"kl_reference_every", "stop_legal_rate"}
-    update = settings_in("Update") - of_the_loop
+    update = UpdateSettings.model_fields.keys()
     assert update <= KNOWN["local"].keys() | UNSUPPORTED.keys()
     assert update <= KNOWN["serverless"].keys() | NOT_AT_WANDB.keys()
 
@@ -191,9 +188,9 @@ def test_local_refuses_what_it_cannot_do(empty_folder: Path) -> None:
     with pytest.raises(UsageError, match=r"--server http://a .*--async-steps 1.*--device cpu"):
         LocalHost(request_of(empty_folder, **wishes))._check_settings()
     with pytest.raises(
-        UsageError, match="--trainer-host local does not support: --set minibatches=5"
+        UsageError, match="--trainer-host local does not support: --set precision=bf16"
     ):
-        LocalHost(request_of(empty_folder, minibatches=5))._check_settings()
+        LocalHost(request_of(empty_folder, precision="bf16"))._check_settings()
     LocalHost(request_of(empty_folder, kl_coef=0.1, loss="ppo"))._check_settings()
     with pytest.raises(ArenaError, match="not open"):
         _ = LocalHost(request_of(empty_folder)).model
@@ -277,11 +274,10 @@ def test_a_run_on_the_real_serverless_backend(wire: WandbWire, empty_folder: Pat
             host.policy(1)
         assert host.checkpoint(4) is None
 
-    assert with_host(empty_folder, run, model_name="m", loss="ppo", clip_eps=0.1) == 0
+    assert with_host(empty_folder, run, experiment_name="m", loss="ppo") == 0
     assert wire.model["base_model"] == "OpenPipe/Qwen3-14B-Instruct"
     job = wire.jobs[0]
     assert job["experimental_config"]["ppo"] is True
-    assert job["experimental_config"]["epsilon"] == 0.1
     assert [len(group["trajectories"]) for group in job["trajectory_groups"]] == [2, 2]
     trained = job["trajectory_groups"][1]["trajectories"][1]["messages_and_choices"][3]
     assert [row["token"] for row in trained["logprobs"]["content"]] == [

@@ -14,7 +14,9 @@ from small_runs import Notes, learn, rows_of, small, small_base, weights
 from arena.core.errors import ArenaError
 from arena.episodes.replay import read_replay
 from trainers.config.config import TrainConfig
+from trainers.hosts import selection
 from trainers.hosts.host import TrainingHost
+from trainers.loop import grpo
 from trainers.loop.grpo import OwnGames, grpo_loop
 from trainers.loop.metrics import RolloutCounts, staleness_metrics
 from trainers.loop.setup import make_host
@@ -23,7 +25,7 @@ from trainers.rollouts.rollouts import PlayedStep
 from trainers.runs.records import RunFiles
 from trainers.trajectory import TrajectoryGroup
 
-OLDER = {"opponents": "bot:random=1,self=1,past=2", "keep_pool": 2, "learning_rate": 0.001}
+OLDER = {"opponents": "bot:random=1,self=1,past=2", "learning_rate": 0.001}
 STEPS = 5
 
 
@@ -55,7 +57,9 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def undisturbed(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("undisturbed")
-    learn(small(base, steps=STEPS, async_steps=2, log_sample_rate=1.0, **OLDER), folder)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(grpo, "REPLAYED_SHARE", 1.0)
+        learn(small(base, steps=STEPS, async_steps=2, **OLDER), folder)
     return folder
 
 
@@ -73,8 +77,11 @@ def test_weights_that_play_are_at_most_k_steps_old(undisturbed: Path) -> None:
         assert "policy:newest" not in players
 
 
-def test_speed_does_not_change_the_weights(base: Path, tmp_path: Path, undisturbed: Path) -> None:
-    config = small(base, steps=STEPS, async_steps=2, max_concurrent=2, **OLDER)
+def test_speed_does_not_change_the_weights(
+    base: Path, tmp_path: Path, undisturbed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(selection, "GAMES_AT_ONCE", 2)
+    config = small(base, steps=STEPS, async_steps=2, **OLDER)
     learn(config, tmp_path / "x")
     assert weights(tmp_path / "x", STEPS) == weights(undisturbed, STEPS)
     learn(small(base, steps=STEPS, **OLDER), tmp_path / "synchronous")

@@ -97,8 +97,8 @@ class Run:
 
     @asynccontextmanager
     async def trainer(self, **config: Any) -> AsyncIterator[TrainingLoop]:
-        values: dict[str, Any] = {"learning_rate": 0.01, "minibatches": 1, "threads": 1}
-        values |= {"loss": "ppo", "clip_eps": 0.2, "steps": 2}
+        values: dict[str, Any] = {"learning_rate": 0.01, "threads": 1}
+        values |= {"loss": "ppo", "steps": 2}
         made = TrainConfig(
             game="atropos", experiment_name="run", trainer_host="embedded",
             server=self.server.url, base_model=str(self.model),

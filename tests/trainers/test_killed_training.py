@@ -72,8 +72,6 @@ class Zygote:
             "max_tokens": 8,
             "learning_rate": 0.01,
             "threads": 1,
-            "keep_pool": 1,
-            "log_sample_rate": 0.3,
         }
         return TrainConfig(**few | changes)
 
@@ -283,7 +281,7 @@ def test_a_trainer_of_batches_may_be_killed_at_any_moment(
     request.addfinalizer(server.stop)
     groups = sampled_groups(server.url, 4)
     few: dict[str, Any] = {
-        "game": "atropos", "server": server.url, "loss": "ppo", "minibatches": 1, "guided": False,
+        "game": "atropos", "server": server.url, "loss": "ppo", "guided": False,
     }  # fmt: skip
     # Settings of games and evaluations would have no effect, and are refused.
     others = "groups_per_step rollouts_per_group max_tokens eval_every eval_games final_eval_games"

@@ -13,6 +13,7 @@ from small_runs import Notes, learn, rows_of, small, small_base
 
 from arena.core.errors import BudgetSpent, StopPlaying
 from arena.episodes.measurement import SeatEpisode
+from trainers.hosts import selection
 from trainers.runs.records import RunFiles, RunState
 from trainers.runs.run_files import read_state
 
@@ -124,9 +125,12 @@ def test_a_reward_that_raises_once_drops_its_group(
     assert len(CALLS) == 9  # The game is not played again.
 
 
-def test_ten_rewards_in_a_row_that_raise_end_the_run(base: Path, tmp_path: Path) -> None:
+def test_ten_rewards_in_a_row_that_raise_end_the_run(
+    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(selection, "GAMES_AT_ONCE", 1)
     CALLS.clear()
     reward = {"reward": "custom=1", "reward_fn": f"{__name__}:never"}
     with pytest.raises(StopPlaying, match="no such fact.*10 times in a row"):
-        learn(small(base, groups_per_step=10, max_concurrent=1, **reward), tmp_path / "x")
+        learn(small(base, groups_per_step=10, **reward), tmp_path / "x")
     assert len(CALLS) == 10

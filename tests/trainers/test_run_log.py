@@ -14,7 +14,7 @@ from arena.core.errors import UsageError
 from arena.core.text import clock, short_count
 from arena.llm.ledger import Ledger
 from trainers.config.config import TrainConfig
-from trainers.loop.training import RunLog, evenly, kept_steps
+from trainers.loop.training import KEPT_POOL, RunLog, kept_steps, pool_steps
 from trainers.runs.charts import sampling_rate, time_split
 from trainers.runs.records import RunState, StepRecord, read_records
 
@@ -101,20 +101,14 @@ def test_only_a_broken_last_row_is_forgotten(tmp_path: Path) -> None:
 # Which checkpoints are kept
 
 
-@given(st.integers(0, 300), st.integers(0, 20), st.integers(0, 300))
-def test_a_pool_is_small_spread_evenly_and_never_wants_what_is_gone(
-    newest: int, size: int, best: int
-) -> None:
-    best = min(best, newest)
-    pool = evenly(newest, size)
-    assert len(pool) <= size
+@given(st.integers(0, 300), st.integers(0, 300))
+def test_a_pool_is_small_spread_evenly_and_never_wants_what_is_gone(newest: int, best: int) -> None:
+    best, pool = min(best, newest), pool_steps(newest)
+    assert KEPT_POOL // 2 < len(pool) <= KEPT_POOL or len(pool) == newest + 1 < KEPT_POOL
     assert len({b - a for a, b in pairwise(pool)}) <= 1
-    if size:
-        assert len(pool) > size // 2 or newest < size
-    state = RunState(step=newest, best_step=best)
-    kept = kept_steps(state, size)
+    kept = kept_steps(RunState(step=newest, best_step=best))
     assert {newest, best} <= kept <= {newest, best, *pool}
-    later = kept_steps(RunState(step=newest + 1, best_step=best), size)
+    later = kept_steps(RunState(step=newest + 1, best_step=best))
     assert later <= kept | {newest + 1}
 
 

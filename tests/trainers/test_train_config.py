@@ -11,8 +11,13 @@ from arena.core.errors import ArenaError, UsageError
 from arena.episodes.locks import locked
 from arena.llm.config import SettingsLayer
 from trainers.config.config import TrainConfig
-from trainers.config.presets import preset_names, read_preset, resolve
+from trainers.config.presets import preset_names, read_preset, settled
 from trainers.runs.run_files import Plan, lock_of, open_run, plan_run, run_files
+
+
+def resolve(game: str, preset: str, layers: list[SettingsLayer]) -> TrainConfig:
+    named = SettingsLayer("flag", {"game": game})
+    return settled(TrainConfig.of_layers([named, *layers]), preset)
 
 
 def of_file(text: str, folder: Path, game: str = "cluedo") -> SettingsLayer:
@@ -25,7 +30,7 @@ def of_file(text: str, folder: Path, game: str = "cluedo") -> SettingsLayer:
 def test_every_preset_is_a_config_for_every_game(preset: str) -> None:
     for game in catalog().names("game"):
         config = resolve(game, preset, [read_preset(preset, game)])
-        assert (config.game, config.preset, config.experiment) == (game, preset, f"{game}-{preset}")
+        assert (config.game, config.experiment) == (game, f"{game}-{preset}")
         made = make_game(game, **config.options)
         assert game != "cluedo" or preset != "demo" or made.num_players == 4
 
@@ -45,18 +50,18 @@ def test_the_first_layer_that_speaks_decides() -> None:
     layers = [
         SettingsLayer("flag", {"steps": 1, "options": {"players": 3}}),
         SettingsLayer("environment", {"steps": 2, "seed": 2}),
-        SettingsLayer("arena.toml", {"steps": 3, "seed": 3, "minibatches": 3}),
-        SettingsLayer("preset x", {"steps": 4, "minibatches": 4, "loss": "ppo"}),
+        SettingsLayer("arena.toml", {"steps": 3, "seed": 3, "max_tokens": 3}),
+        SettingsLayer("preset x", {"steps": 4, "max_tokens": 4, "loss": "ppo"}),
         SettingsLayer("preset x", {"options": {"players": 4, "variant": "classic"}}),
     ]
     config = resolve("cluedo", "x", layers)
-    assert (config.steps, config.seed, config.minibatches, config.loss) == (1, 2, 3, "ppo")
+    assert (config.steps, config.seed, config.max_tokens, config.loss) == (1, 2, 3, "ppo")
     assert config.options == {"players": 3, "variant": "classic"}, "options are laid one by one"
     assert config.learning_rate == TrainConfig().learning_rate
     of = (
         "steps",
         "seed",
-        "minibatches",
+        "max_tokens",
         "loss",
         "options.players",
         "options.variant",
@@ -147,7 +152,7 @@ def test_a_run_begins_goes_on_and_begins_anew(tmp_path: Path) -> None:
     write_run(config)
     for resume in (None, True):
         assert plan_run(config, resume) == Plan(run_files(config), "continue", 3)
-    longer = config_in(tmp_path, steps=90, log_sample_rate=1.0)
+    longer = config_in(tmp_path, steps=90, eval_every=3)
     assert plan_run(longer).start == "continue", "what decides nothing may change"
     for number in (1, 2):
         plan = plan_run(config, resume=False)
@@ -184,8 +189,7 @@ def test_a_run_goes_on_training_what_it_has_trained(tmp_path: Path) -> None:
 
 
 def test_the_reference_moves_on_every_so_many_steps() -> None:
-    moving = TrainConfig(kl_reference_every=3)
-    assert [moving.reference_step(step) for step in range(8)] == [0, 0, 0, 3, 3, 3, 6, 6]
+    assert TrainConfig().reference_step(60) == 0
     assert [TrainConfig(self_play=True).reference_step(n) for n in (24, 25, 60)] == [0, 25, 50]
 
 

@@ -12,24 +12,25 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 from scripted_table import quick
 from small_runs import Notes, learn, rows_of, small, small_base, weights
 
+import trainers.config.config
 import trainers.loop.training
 from arena.core.errors import ArenaError, BackendError, ContextOverflow, StopPlaying, UsageError
 from arena.core.seeds import stream
 from arena.episodes.replay import read_replay, verify
 from arena.llm.backend import Backend, Completion, Request
-from arena.llm.service import LLMService
 from arena.plugins.loader import make_game
-from backends.embedded.layers import read_state_dict
-from trainers.config.config import TrainConfig
+from trainers.config.config import TrainConfig, UpdateOptions
 from trainers.credit import Credit, complete_groups, select_groups
+from trainers.hosts import selection
 from trainers.hosts.embedded import EmbeddedHost
 from trainers.hosts.host import HostRequest
+from trainers.loop import grpo
 from trainers.loop.grpo import grpo_loop
 from trainers.loop.training import TrainingLoop
+from trainers.rollouts import rollouts
 from trainers.rollouts.rollouts import (
     FINAL,
     NEWEST,
@@ -49,7 +50,16 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return small_base(tmp_path_factory.mktemp("base") / "model")
 
 
-def test_a_run_from_its_beginning_to_its_report(base: Path, tmp_path: Path) -> None:
+@pytest.fixture
+def one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(selection, "GAMES_AT_ONCE", 1)
+
+
+def test_a_run_from_its_beginning_to_its_report(
+    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(grpo, "REPLAYED_SHARE", 1.0)
+    monkeypatch.setattr(trainers.loop.training, "KEPT_POOL", 1)
     config = small(
         base,
         steps=4,
@@ -57,8 +67,6 @@ def test_a_run_from_its_beginning_to_its_report(base: Path, tmp_path: Path) -> N
         opponents="bot:random=1,self=1,past=1",
         eval_every=2,
         final_eval_games=3,
-        keep_pool=1,
-        log_sample_rate=1.0,
     )
     view, folder = Notes(), tmp_path / "x"
     state = learn(config, folder, view)
@@ -101,48 +109,27 @@ def test_a_run_from_its_beginning_to_its_report(base: Path, tmp_path: Path) -> N
     assert others[NEWEST] > 36 and others["bot:random"] and others.keys() - {NEWEST, "bot:random"}
 
 
-def test_self_play_ends_with_averaged_weights(
-    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    config = small(
-        base, self_play=True, opponents="", steps=4, keep_pool=8, eval_every=2,
-        final_eval_games=3, kl_coef=0.1, kl_reference_every=2, max_context_tokens=512,
-    )  # fmt: skip
-    added: dict[str, Any] = {}
-
-    def add(llm: LLMService, name: str, backend: Any, **options: Any) -> None:
-        added[name] = backend
-        usual(llm, name, backend, **options)
-
-    usual = LLMService.add
-    monkeypatch.setattr(LLMService, "add", add)
+def test_in_self_play_each_seat_is_a_group(base: Path, tmp_path: Path) -> None:
+    config = small(base, self_play=True, opponents="", steps=2, final_eval_games=3, kl_coef=0.1)
     state = learn(config, tmp_path / "whole")
     for row in rows_of(tmp_path / "whole")[1:]:
-        # A group for each seat: as many games are lost as are won.
+        # As many games are lost as are won.
         counts = row.groups
         assert counts.trained + counts.no_variance + counts.incomplete == 2 * config.groups_per_step
         assert row.win_rate.value == 0.5
-    # On the sampler of the other steps: with the same context, precision and device.
-    assert added["policy:average"].sampler is added[NEWEST].sampler
-    assert added["policy:average"].context_length == 512
-    learn(config.model_copy(update={"steps": 2}), tmp_path / "parts")
+    learn(config.model_copy(update={"steps": 1}), tmp_path / "parts")
     assert learn(config, tmp_path / "parts").final == state.final
-    assert state.final["averaged"].games == 3
-    parts = [read_state_dict(tmp_path / "whole" / "checkpoints" / f"000{n}") for n in (3, 4)]
-    means = [read_state_dict(tmp_path / run / "checkpoints/average") for run in ("whole", "parts")]
-    for name, mean in means[0].items():
-        assert torch.equal(mean, means[1][name])
-        assert torch.allclose(mean, (parts[0][name] + parts[1][name]) / 2, atol=1e-7)
-    assert not torch.equal(means[0][name], parts[1][name])
+    assert weights(tmp_path / "parts", 2) == weights(tmp_path / "whole", 2)
 
 
 def test_a_seed_decides_the_weights_and_where_and_how_many_play_at_once_does_not(
-    base: Path, tmp_path: Path
+    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, again, other = (tmp_path / name for name in ("one", "again", "other"))
-    learn(small(base, steps=2, max_concurrent=1, log_sample_rate=0.5), one)
-    elsewhere = {"executor": "processes", "workers": 2}
-    learn(small(base, steps=2, max_concurrent=64, log_sample_rate=0.5, **elsewhere), again)
+    monkeypatch.setattr(grpo, "REPLAYED_SHARE", 0.5)
+    learn(small(base, steps=2, executor="processes", workers=2), again)
+    monkeypatch.setattr(selection, "GAMES_AT_ONCE", 1)
+    learn(small(base, steps=2), one)
     replays = [{path.name for path in RunFiles(r).replays.glob("*/*.jsonl")} for r in (one, again)]
     assert replays[0] == replays[1] != set()
     learn(small(base, steps=2, seed=1), other)
@@ -163,15 +150,28 @@ def test_a_run_that_is_extended_forgets_its_last_figures(base: Path, tmp_path: P
     assert surer.final["newest"].games == 5 and surer.step == 2
 
 
-def test_a_collapse_stops_the_run_until_its_limit_is_moved(base: Path, tmp_path: Path) -> None:
+def test_a_collapse_stops_the_run(base: Path, tmp_path: Path) -> None:
     folder, view = tmp_path / "x", Notes()
-    stopped = learn(small(base, steps=3, guided=False), folder, view)
-    assert (stopped.status, stopped.step) == ("stopped", 1)
-    assert "legal" in stopped.reason and any(stopped.reason in line for line in view.said)
-    assert RunFiles(folder).report.exists()
-    assert learn(small(base, steps=3, guided=False), folder) == stopped
-    more = learn(small(base, steps=3, guided=False, stop_legal_rate=0.0), folder)
-    assert (more.status, more.reason, more.step) == ("finished", "", 3)
+
+    class Dumb(Faulty):
+        """After the first step it names no action."""
+
+        def policy(self, step: int | None = None) -> Backend:
+            return Silenced(self._inner.policy(step), None)
+
+    class Silenced(FaultyBackend):
+        async def complete(self, request: Request) -> Completion:
+            found = await super().complete(request)
+            text = "?" if found.policy_version else found.choices[0].text
+            return replace(found, choices=(replace(found.choices[0], text=text),))
+
+    config = small(base, steps=3)
+    host = Dumb(EmbeddedHost(HostRequest(config, folder, quick())))
+    stopped = asyncio.run(grpo_loop(config, host, folder, view, quick()).complete())
+    assert (stopped.status, stopped.step) == ("stopped", 2)
+    assert "0% of replies are legal, after 100%" in stopped.reason
+    assert any(stopped.reason in line for line in view.said)
+    assert learn(config, folder) == stopped and RunFiles(folder).report.exists()
 
 
 # Which groups are trained
@@ -214,12 +214,9 @@ def test_opponents_are_drawn_by_weight() -> None:
         {"opponents": "bot:random,human"},
         {"eval_against": "human"},
         {"reward": "win=0"},
-        {"reward": "win=1,format=0", "kl_reference_every": 2},
         {"device": "mps"},
         {"self_play": True, "opponents": "past"},
-        {"opponents": "past=2,bot:random", "keep_pool": 0},
         {"prompt": "no-such-prompt"},
-        {"game": "cluedo", "reward": "win=1,claims=1"},
     ],
     ids=str,
 )
@@ -244,12 +241,16 @@ def test_deals_of_different_seeds_differ_and_none_is_held_out(base: Path) -> Non
 # What the update is given
 
 
+SINGLE_STEP = UpdateOptions(learning_rate=0.01, minibatches=1, threads=1)
+
+
 @pytest.mark.parametrize("changes", [{}, {"temperature": 0.5}, {"guided": True}], ids=str)
 def test_ratios_correct_for_how_tokens_were_drawn(
-    base: Path, tmp_path: Path, changes: dict[str, Any]
+    base: Path, tmp_path: Path, changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In a single optimizer step the weights are those that sampled: all else is the drawing."""
-    many = {"groups_per_step": 4, "rollouts_per_group": 8, "minibatches": 1, "stop_legal_rate": 0.0}
+    many = {"groups_per_step": 4, "rollouts_per_group": 8}
+    monkeypatch.setattr(TrainConfig, "update", property(lambda _: SINGLE_STEP))
     learn(small(base, **many | {"guided": False} | changes), tmp_path / "x")
     row = rows_of(tmp_path / "x")[-1]
     assert row.groups.trained and row.update["kl"] == pytest.approx(0.0, abs=1e-6)
@@ -277,10 +278,14 @@ def test_tokens_without_the_chance_they_were_drawn_with_are_not_trained(
     for name, changes in (("guided", {"guided": True}), ("cold", {"temperature": 0.5})):
         with pytest.raises(StopPlaying, match="probabilities it samples with"):
             run(name, **{"guided": False, **changes})
-    assert run("plain", guided=False, stop_legal_rate=0.0).step == 1
+    assert run("plain", guided=False).step == 1
 
 
-def test_the_reference_of_the_penalty_moves_on_and_is_kept(base: Path, tmp_path: Path) -> None:
+def test_the_reference_of_the_penalty_moves_on_and_is_kept(
+    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trainers.config.config, "KL_REFERENCE_EVERY", 2)
+    monkeypatch.setattr(trainers.loop.training, "KEPT_POOL", 1)
     folder, given, there = tmp_path / "x", [], []
 
     class Watched(Faulty):
@@ -289,7 +294,7 @@ def test_the_reference_of_the_penalty_moves_on_and_is_kept(base: Path, tmp_path:
             there.append(sorted(path.name for path in (folder / "checkpoints").iterdir()))
             return await super().train(groups, kl_reference)
 
-    config = small(base, steps=5, kl_coef=0.1, kl_reference_every=2, keep_pool=0)
+    config = small(base, steps=5, kl_coef=0.1, self_play=True, opponents="")
     host = Watched(EmbeddedHost(HostRequest(config, folder, quick())))
     asyncio.run(grpo_loop(config, host, folder, Notes(), quick()).complete())
     assert given == [0, 0, 2, 2, 4]
@@ -373,26 +378,32 @@ async def hang() -> None:
     await asyncio.sleep(60)
 
 
+@pytest.mark.usefixtures("one_at_a_time")
 @pytest.mark.parametrize(("fault", "often"), [(refuse, 4), (crash, 4), (hang, 7)])
 def test_a_game_that_fails_is_played_again(
-    base: Path, tmp_path: Path, fault: Callable[[], Awaitable[None]], often: int
+    base: Path,
+    tmp_path: Path,
+    fault: Callable[[], Awaitable[None]],
+    often: int,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # A game that hangs is waited for. On a slow machine others may take that long once, too.
     seconds = 1.0 if fault is hang else 60.0
-    config = small(base, rollout_timeout=seconds, max_concurrent=1)
-    run = faulty(config, tmp_path / "x", fault=every(often, fault))
+    monkeypatch.setattr(rollouts, "GAME_SECONDS", seconds)
+    run = faulty(small(base), tmp_path / "x", fault=every(often, fault))
     asyncio.run(run.complete())
     row = rows_of(tmp_path / "x")[-1]
     assert row.failed > 0 and row.games == 6 and row.groups.incomplete == 0
     assert row.legal_rate == 1.0
 
 
+@pytest.mark.usefixtures("one_at_a_time")
 @pytest.mark.parametrize("fault", [refuse, crash])
 def test_a_game_that_keeps_failing_takes_its_group_with_it_and_is_no_loss(
     base: Path, tmp_path: Path, fault: Callable[[], Awaitable[None]]
 ) -> None:
     """Only one of the two deals can be played: the others' hands differ in what they read."""
-    config = small(base, max_concurrent=1, groups_per_step=4)
+    config = small(base, groups_per_step=4)
     first: list[str] = []
 
     async def of_one_deal(request: Request) -> None:
@@ -423,11 +434,11 @@ def test_a_run_in_which_every_game_fails_stops(base: Path, tmp_path: Path, ahead
     assert (state.step, state.status) == (0, "interrupted") and "the request" in state.reason
 
 
+@pytest.mark.usefixtures("one_at_a_time")
 def test_a_chat_that_is_too_long_is_an_illegal_reply_and_no_failure(
     base: Path, tmp_path: Path
 ) -> None:
-    limits = {"max_concurrent": 1, "stop_legal_rate": 0.0}
-    config = small(base, eval_every=1, eval_games=30, steps=2, **limits)
+    config = small(base, eval_every=1, eval_games=30, steps=2)
     view = Notes()
     count = itertools.count()
 

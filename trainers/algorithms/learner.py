@@ -322,22 +322,6 @@ class Learner:
         }
 
 
-def write_mean(folders: Sequence[Path], base: Path, target: Path) -> None:
-    """Write a checkpoint with the mean weights of others, in float32; `base` has their tokenizer.
-
-    Raises UsageError and ArenaError for one that cannot be read or written.
-    """
-    sums: dict[str, Tensor] = {}
-    # In this order: sums of floats depend on it.
-    for folder in folders:
-        state = read_state_dict(folder)
-        for name in read_architecture(base).tensor_shapes():
-            sums[name] = state[name].double() + sums.get(name, 0.0)
-    with draft_of(target, base, NOT_COPIED) as draft:
-        means = {name: (total / len(folders)).float() for name, total in sums.items()}
-        write_tensors(means, draft / "model.safetensors")
-
-
 HEAP_FIELDS = "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost"
 """Numbers that glibc gives of its heap; `fordblks` are the free bytes."""
 

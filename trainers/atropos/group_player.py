@@ -21,11 +21,11 @@ from arena.core.errors import BackendError, StopPlaying, UsageError
 from arena.core.game import Game
 from arena.llm.backend import BackendTraits, Completion, Request
 from arena.llm.service import LLMService
-from arena.llm.settings import MODELS
+from arena.llm.settings import BudgetLimits
 from backends.openai_http import HTTPBackend
 from backends.openai_wire import parse_policy_version
 from trainers.atropos.wire import MASKED, NOT_SAMPLED, ScoredData
-from trainers.config.config import TrainConfig, settings_in
+from trainers.config.config import TrainConfig
 from trainers.credit import complete_groups
 from trainers.hosts.host import check_used
 from trainers.loop.metrics import RolloutCounts
@@ -127,10 +127,10 @@ class PlayedItem:
     """Groups by the reason."""
 
 
-USED_SETTINGS = settings_in(MODELS) | {
-    "text_level", "max_turns", "dataset_size", "seed", "prompt", "beliefs", "self_play",
+USED_SETTINGS = BudgetLimits.model_fields.keys() | {
+    "text_level", "dataset_size", "seed", "prompt", "self_play",
     "opponents", "reward", "reward_fn", "credit", "rollouts_per_group", "max_tokens",
-    "temperature", "guided", "rollout_timeout",
+    "temperature", "guided",
 }  # fmt: skip
 """Settings of `TrainConfig` that the games of an environment read; others would have no effect."""
 
@@ -150,6 +150,7 @@ class GroupPlayer:
         llm: LLMService,
         *,
         keep_equal: bool = False,
+        timeout: float = 600.0,
     ) -> None:
         reason = "without effect on the games of arena atropos serve; leave it out"
         check_used(config, USED_SETTINGS, reason, as_keys=True)
@@ -166,8 +167,9 @@ class GroupPlayer:
         # Each item has its own Rollouts, so that its games do not wait for those of other items.
         # The trainer updates the weights while games are played: one game may meet two versions.
         self._setting = replace(
-            rollout_setting(self.config, game),
+            rollout_setting(self.config, game, self._rewards),
             concurrency=config.rollouts_per_group,
+            timeout=timeout,
             fixed_weights=False,
         )
 

@@ -12,8 +12,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from arena.core.errors import UsageError
 from arena.episodes.files import write_whole
 from arena.llm.config import Config, setting
-from arena.llm.settings import MODELS
-from trainers.config.config import HOST, RUN, TrainConfig, settings_in
+from arena.llm.settings import BudgetLimits
+from trainers.config.config import RunSettings, TrainConfig, UpdateSettings
 from trainers.hosts.host import check_used
 from trainers.runs.records import RunFiles
 
@@ -29,6 +29,8 @@ class EnvironmentOptions(Config):
     """Rows must be shorter, in tokens."""
     max_num_workers: int = setting(8, flag="--env.max_num_workers_per_node", ge=1)
     """Groups in play at once."""
+    worker_timeout: float = setting(600.0, flag="--env.worker_timeout", gt=0)
+    """Time limit of one game in seconds."""
     rollout_server_url: str = setting(
         "http://127.0.0.1:8000", flag="--rollout-server-url/--env.rollout_server_url"
     )
@@ -62,14 +64,13 @@ class BatchOptions(Config):
     """Seconds to wait for a trajectory API that does not answer."""
     sampling_kl: float = setting(0.0, flag="--kl-coef", ge=0)
     """Pull towards the policy that sampled, per trained token."""
+    clip_eps: float = setting(0.2, gt=0)
+    """Clip range of the importance ratios."""
 
 
-USED_SETTINGS = (
-    settings_in(RUN, HOST, MODELS) - {"text_level", "epochs", "dataset_size"}
-) | {
-    "learning_rate", "loss", "clip_eps", "kl_coef", "entropy_coef", "minibatches",
-    "tokens_per_batch", "gradient_checkpointing", "precision", "keep_pool", "log_dir",
-}  # fmt: skip
+USED_SETTINGS = frozenset(
+    {*RunSettings.model_fields, *UpdateSettings.model_fields, *BudgetLimits.model_fields}
+)
 """Settings of `TrainConfig` that training on batches reads; others would have no effect."""
 
 
@@ -93,12 +94,14 @@ class RunIdentity(BaseModel):
     max_token_len: int
     """Tokens of the longest row."""
     kl_coef: float
+    clip_eps: float
 
 
 DECISIVE = {
     "batch_size": "--batch-size times --gradient-accumulation-steps",
     "max_token_len": "--seq-len",
     "kl_coef": "--kl-coef",
+    "clip_eps": "--clip-eps",
 }
 """Fields that a resumed run may not change, with their flags."""
 
@@ -116,6 +119,7 @@ def run_identity(
         batch_size=options.batch_size * options.accumulation,
         max_token_len=min(options.seq_len or context, context),
         kl_coef=options.sampling_kl,
+        clip_eps=options.clip_eps,
     )
     path = files.folder / IDENTITY_FILE
     if path.exists():

@@ -110,7 +110,12 @@ class Batches:
         self.inbox = BatchInbox(log.files.folder)
         self._client = client
         # The loss is that of `batch`.
-        self.update = replace(config.update, sampler_kl_coef=options.sampling_kl)
+        self.update = replace(
+            config.update,
+            sampler_kl_coef=options.sampling_kl,
+            epsilon=options.clip_eps,
+            minibatches=1,  # One step of the optimizer for each batch, as atropos-grpo.
+        )
 
     async def prepare(self, stack: AsyncExitStack) -> None:
         stack.push_async_callback(self._client.close)
@@ -157,7 +162,7 @@ class Batches:
     def kept(self) -> Collection[int]:
         step = self.log.state.step
         playing = self.config.sampling_step(step)
-        return kept_steps(self.log.state, self.config.keep_pool, playing)
+        return kept_steps(self.log.state, playing)
 
     async def finish(self) -> dict[str, object]:
         # A kill within the end of the last step has left them.

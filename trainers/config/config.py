@@ -1,8 +1,9 @@
 """Settings of a training run.
 
-Each field is a key of presets, of the table `[train]` in arena.toml and of `arena train --set`, and
-an environment variable (`ARENA_TRAIN_…`). Most are flags too. The docstring of a field is its help
-text.
+`TrainConfig` has five parts: run, games, reward, update, evaluation. A function takes the part that
+it reads. Each field is a key of presets, of the table `[train]` in arena.toml and of `arena train
+--set`, and an environment variable (`ARENA_TRAIN_…`). Most are flags too. The docstring of a field
+is its help text.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from pydantic import Field, JsonValue
 
 from arena.core.observation import TextLevel
 from arena.episodes.executors.factory import ExecutorKind
-from arena.llm.config import setting
+from arena.llm.config import Config, setting
 from arena.llm.settings import BudgetLimits, RunLimits
 
 CreditName = Literal["", "game", "judged"]
@@ -33,12 +34,14 @@ DEFAULT_LORA_RANK = 8
 LORA_ALPHA = 16.0
 """The adapter is scaled by alpha/rank."""
 KL_REFERENCE_EVERY = 25
-"""Default of kl_reference_every with --self-play. In Kuhn poker, 25 steps ended nearer to an
-equilibrium than 50 (one seed)."""
+"""Steps between moves of the KL reference with --self-play. In Kuhn poker, 25 steps ended nearer to
+an equilibrium than 50 (one seed)."""
+GAMES_AT_ONCE = 64
+"""Games played at the same time."""
 
 
-RUN, HOST, GAMES, REWARD, UPDATE, EVAL, LOG = (
-    "Run", "Weights", "Games", "Reward", "Update", "Evaluation", "Logs",
+RUN, HOST, GAMES, REWARD, UPDATE, EVAL = (
+    "Run", "Weights", "Games", "Reward", "Update", "Evaluation",
 )  # fmt: skip
 
 
@@ -81,32 +84,21 @@ class UpdateOptions:
         return default if self.epsilon_high is None else self.epsilon_high
 
 
-class TrainConfig(BudgetLimits):
-    """Settings of `arena train`. Times are in seconds unless a description names another unit."""
+class RunSettings(Config):
+    """Settings of the run, its files and the holder of its weights."""
 
-    game: str = "cluedo"
-    options: dict[str, JsonValue] = Field(default_factory=dict)
-    preset: str = "default"
-
-    experiment_name: str = setting("", RUN)
-    """Folder of the run in --log-dir. Empty: GAME-PRESET."""
+    experiment_name: str = setting("", RUN, variable="ART_MODEL_NAME")
+    """Folder of the run in --log-dir, and the model's name at its host. Empty: GAME-PRESET."""
     project: str = setting("arena", RUN, flag=False, variable="ART_PROJECT")
     """Project name for ART and Weights & Biases."""
-    model_name: str = setting("", RUN, flag=False, variable="ART_MODEL_NAME")
-    """Model name for ART. Empty: the experiment's name."""
-    text_level: TextLevel = setting("notes", RUN)
-    """Help in the text."""
     # In Cluedo a step takes about half a minute on two cores, and an evaluation as long. Most of a
     # small model's gain comes within ten steps.
     steps: int = setting(16, RUN, changeable=True, ge=0, le=10**6)
     """Training steps. Overrides epochs."""
-    epochs: int = setting(0, RUN, flag=False, changeable=True, ge=0)
-    """Passes over the dataset_size deals, if --steps is not given. 0: use --steps."""
-    dataset_size: int = setting(0, RUN, flag=False, ge=0, le=10**7)
-    """Number of training deals. 0: every step plays new deals."""
     seed: int = setting(0, RUN, ge=0, le=10**11)
     """Seed of deals, seats, opponents, sampling and minibatches."""
-
+    log_dir: str = setting("runs/train", RUN, changeable=True)
+    """Folder of all experiments."""
     trainer_host: HostName = setting("auto", HOST, flag="--trainer-host/--host")
     """Host that holds and trains the weights."""
     base_model: str = setting("", HOST, variable="ART_BASE_MODEL")
@@ -134,9 +126,17 @@ class TrainConfig(BudgetLimits):
     and where --server gets an adapter."""
     device: str = setting("auto", HOST)
     """Device of the embedded host: cpu, cuda or auto."""
-    threads: int = setting(2, HOST, flag=False, ge=1, le=256)
-    """CPU threads of an update. The order of sums depends on this number."""
 
+
+class GameSettings(Config):
+    """Settings of the deals of a step, their players, and the replies."""
+
+    text_level: TextLevel = setting("notes", GAMES)
+    """Help in the text."""
+    epochs: int = setting(0, GAMES, flag=False, changeable=True, ge=0)
+    """Passes over the dataset_size deals, if --steps is not given. 0: use --steps."""
+    dataset_size: int = setting(0, GAMES, flag=False, ge=0, le=10**7)
+    """Number of training deals. 0: every step plays new deals."""
     groups_per_step: int = setting(16, GAMES, ge=1)
     """Deals per step. Each deal forms one group."""
     rollouts_per_group: int = setting(8, GAMES, ge=2, le=1024)
@@ -148,17 +148,11 @@ class TrainConfig(BudgetLimits):
     """Where games run: local (this process), processes, or ray. Models answer in this process."""
     workers: int = setting(0, GAMES, changeable=True, ge=0, le=100_000)
     """Workers of --executor processes or ray. 0: one for each core."""
-    address: str = setting("", GAMES, flag=False, changeable=True)
-    """Address of the Ray cluster. Empty: RAY_ADDRESS, or a new one here."""
-    max_concurrent: int = setting(64, GAMES, changeable=True, ge=1, le=10_000)
-    """Games played at the same time; fewer if the embedded host's cache holds fewer chats."""
     self_play: bool = setting(False, GAMES)
     """The newest weights play every seat of a deal, and learn from all of them."""
     opponents: str = setting("", GAMES)
     """Weighted mix, e.g. bot:novice=3,past=1: any SPEC, self (the newest weights), past (an earlier
     checkpoint). Empty: the game's default opponent."""
-    max_turns: int = setting(0, GAMES, ge=0)
-    """Turns after which a game is cut off. 0: the game's own limit."""
     max_context_tokens: int = setting(0, GAMES, flag=False, ge=0)
     """Longest chat in tokens. 0: the model's context length."""
     max_tokens: int = setting(64, GAMES, ge=1, le=10**5)
@@ -167,12 +161,12 @@ class TrainConfig(BudgetLimits):
     """Sampling temperature in training."""
     guided: bool = setting(False, GAMES)
     """Constrain sampling to legal actions (embedded host, vLLM)."""
-    beliefs: bool = setting(False, GAMES, flag=False)
-    """Ask the learner for its beliefs at each decision (for the term claims)."""
     prompt: str = setting("rules", GAMES)
     """Name of the system prompt."""
-    rollout_timeout: float = setting(300.0, GAMES, flag=False, changeable=True, gt=0)
-    """Time limit of one game in seconds."""
+
+
+class RewardSettings(Config):
+    """Settings of what the games and their turns are worth."""
 
     reward: str = setting("", REWARD)
     """Terms and weights, e.g. win=1,format=1. `arena train GAME --dry-run` lists the terms. Empty:
@@ -183,23 +177,19 @@ class TrainConfig(BudgetLimits):
     """How turns get advantages. game: each turn that of its game. judged: each decision also its
     own value by exact knowledge. Empty: judged in Cluedo on the embedded host, else game."""
 
+
+class UpdateSettings(Config):
+    """Settings of the updates of the weights."""
+
     learning_rate: float = setting(3e-4, UPDATE, gt=0, le=1)
     """Learning rate of Adam."""
     loss: LossName = setting("cispo", UPDATE)
     """Policy loss, as ART defines it."""
-    clip_eps: float | None = setting(None, UPDATE, flag=False, gt=0)
-    """Clip range of ratios below 1; of ppo also above. Default: ART's, 1 for cispo, 0.2 for
-    ppo."""
     kl_coef: float = setting(0.0, UPDATE, ge=0)
-    """Coefficient of the KL penalty towards the starting policy, or with kl_reference_every towards
-    a later one, in units of the reward per nat of an answer."""
+    """Coefficient of the KL penalty towards the starting policy, with --self-play towards one of at
+    most 25 steps ago, in units of the reward per nat of an answer."""
     entropy_coef: float = setting(0.0, UPDATE, flag=False, ge=0)
     """Coefficient of the entropy bonus, in units of the reward per nat of an answer (embedded)."""
-    kl_reference_every: int | None = setting(None, UPDATE, flag=False, ge=0)
-    """Move the KL reference to the newest weights every N steps. 0: never. Default: 25 with
-    --self-play, else 0."""
-    minibatches: int = setting(2, UPDATE, flag=False, ge=1, le=1000)
-    """Optimizer steps per training step (embedded)."""
     tokens_per_batch: int = setting(4_096, UPDATE, flag=False, changeable=True, ge=256)
     """Tokens per forward pass of an update. Bounds its memory (embedded)."""
     gradient_checkpointing: bool = setting(False, UPDATE, flag=False, changeable=True)
@@ -209,8 +199,12 @@ class TrainConfig(BudgetLimits):
     """Numbers of sampling and of the forward and backward pass; trained weights and probabilities
     are float32. tf32: training on CUDA only, elsewhere float32. bf16: half the memory of
     activations and of the sampler, and faster on a processor that multiplies in it (embedded)."""
-    stop_legal_rate: float = setting(0.5, UPDATE, flag=False, changeable=True, ge=0, le=1)
-    """Stop the run if the share of legal replies falls below this. 0: never."""
+    threads: int = setting(2, UPDATE, flag=False, ge=1, le=256)
+    """CPU threads of an update. The order of sums depends on this number."""
+
+
+class EvaluationSettings(Config):
+    """Settings of held-out evaluations and trackers."""
 
     eval_every: int = setting(8, EVAL, changeable=True, ge=0)
     """Steps between evaluations. 0: evaluate at the end only."""
@@ -220,15 +214,17 @@ class TrainConfig(BudgetLimits):
     """Held-out deals of the final evaluation of the newest and the best checkpoint."""
     eval_against: str = setting("", EVAL)
     """SPEC[,SPEC…] of the other seats in evaluations. Empty: the game's default opponent."""
-    keep_pool: int = setting(8, EVAL, flag=False, ge=0, le=1000)
-    """Earlier checkpoints to keep, evenly spaced. Opponents `past` are drawn from them."""
-
-    log_dir: str = setting("runs/train", LOG, changeable=True)
-    """Folder of all experiments."""
-    log_sample_rate: float = setting(0.02, LOG, flag=False, changeable=True, ge=0, le=1)
-    """Share of rollouts to save as replays."""
-    track: str = setting("", LOG, changeable=True)
+    track: str = setting("", EVAL, changeable=True)
     """NAME,…: log to wandb (offline without a key) or tensorboard too."""
+
+
+class TrainConfig(
+    RunSettings, GameSettings, RewardSettings, UpdateSettings, EvaluationSettings, BudgetLimits
+):
+    """Settings of `arena train`. Times are in seconds unless a description names another unit."""
+
+    game: str = "cluedo"
+    options: dict[str, JsonValue] = Field(default_factory=dict)
 
     @property
     def limits(self) -> RunLimits:
@@ -241,10 +237,8 @@ class TrainConfig(BudgetLimits):
         return UpdateOptions(
             learning_rate=self.learning_rate,
             loss_fn=self.loss,
-            epsilon=self.clip_eps,
             kl_penalty_coef=self.kl_coef,
             entropy_coef=self.entropy_coef,
-            minibatches=self.minibatches,
             tokens_per_batch=self.tokens_per_batch,
             gradient_checkpointing=self.gradient_checkpointing,
             precision=self.precision,
@@ -253,24 +247,14 @@ class TrainConfig(BudgetLimits):
 
     @property
     def experiment(self) -> str:
-        """Name of the run's folder."""
-        return self.experiment_name or f"{self.game.replace('/', '-')}-{self.preset}"
-
-    @property
-    def served_name(self) -> str:
-        """Name of the model at its host and servers."""
-        return self.model_name or self.experiment
+        """Name of the run's folder, and of the model at its host and servers."""
+        return self.experiment_name or f"{self.game.replace('/', '-')}-default"
 
     @property
     def starts_from_scratch(self) -> bool:
         """Whether the run starts from a small model that is made in its folder."""
         base = self.base_model or BUNDLED.get(self.game, SCRATCH)
         return self.trainer_host == "embedded" and base in MADE_BASES
-
-    @property
-    def averages_weights(self) -> bool:
-        """Whether the mean of the later checkpoints is evaluated at the end."""
-        return self.self_play and self.trainer_host == "embedded"
 
     @property
     def trained_rank(self) -> int:
@@ -292,10 +276,7 @@ class TrainConfig(BudgetLimits):
 
     def reference_step(self, step: int) -> int:
         """Return the step whose weights are the KL reference in the update after `step`."""
-        every = self.kl_reference_every
-        if every is None:
-            every = KL_REFERENCE_EVERY if self.self_play else 0
-        return step - step % every if every else 0
+        return step - step % KL_REFERENCE_EVERY if self.self_play else 0
 
     def is_evaluated(self, step: int) -> bool:
         """Return whether the held-out deals are played after this step; 0 is the starting policy.
@@ -338,18 +319,7 @@ class TrainConfig(BudgetLimits):
         }
 
 
-def settings_in(*panels: str) -> frozenset[str]:
-    """Return the names of the settings below these headings of the help."""
-    fields = TrainConfig.model_fields.items()
-    extras = {name: field.json_schema_extra for name, field in fields}
-    return frozenset(
-        name
-        for name, extra in extras.items()
-        if isinstance(extra, dict) and extra["panel"] in panels
-    )
-
-
-LABELS = frozenset({"experiment_name", "model_name", "project", "preset"})
+LABELS = frozenset({"experiment_name", "project"})
 """Fields that only name a run. They do not influence what is learned."""
 CHANGEABLE = frozenset(
     name
@@ -357,7 +327,6 @@ CHANGEABLE = frozenset(
     if isinstance(field.json_schema_extra, dict) and field.json_schema_extra["changeable"]
 )
 """Fields that a resumed run may change."""
-
 
 SCRATCH, NOTEBOOK = "scratch", "notebook"
 MADE_BASES = (SCRATCH, NOTEBOOK)

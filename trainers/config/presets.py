@@ -11,7 +11,7 @@ table with the name of a game holds for that game only:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from pydantic import JsonValue
@@ -24,8 +24,6 @@ from trainers.config.config import OWNED_SERVERS, TrainConfig
 PRESETS = Path(__file__).with_name("presets")
 DEFAULT = "default"
 """Name of a run without a preset: all settings are those of TrainConfig."""
-FORBIDDEN_KEYS = frozenset({"game", "preset"})
-"""Keys that a preset may not set: it holds for any game, and is a preset itself."""
 
 
 def preset_names() -> list[str]:
@@ -71,7 +69,7 @@ def layer_of(table: Mapping[str, JsonValue], game: str, origin: str, file: str) 
 
 
 def _check_keys(keys: Iterable[str], file: str, prefix: str = "") -> None:
-    known = TrainConfig.model_fields.keys() - FORBIDDEN_KEYS
+    known = TrainConfig.settings().keys() | {"options"}
     for key in keys:
         if key not in known:
             raise UsageError(f"{file}: there is no key '{prefix}{key}'{near_matches(key, known)}")
@@ -85,65 +83,53 @@ def _check_game(name: str, file: str) -> None:
         raise UsageError(f"{file}: [{name}] is neither a key nor a game; the games are: {known}")
 
 
-def resolve(game: str, preset: str, layers: Iterable[SettingsLayer]) -> TrainConfig:
-    """Return the config of the layers, the first of which decides.
-
-    Raises UsageError if a value is not valid. The message names its place.
-    """
-    named = SettingsLayer("flag", {"game": game, "preset": preset})
-    return settled(TrainConfig.of_layers([named, *layers]))
-
-
-def settled(config: TrainConfig) -> TrainConfig:
+def settled(config: TrainConfig, preset: str = DEFAULT) -> TrainConfig:
     """Return a config without the values that others exclude; check what no field can.
 
-    Raises UsageError, with the place of a value.
+    The experiment is named after the preset. Raises UsageError, with the place of a value.
     """
     # Steps override epochs unless epochs come from a higher layer.
     if config.epochs and config.rank("steps") <= config.rank("epochs"):
         config = config.model_copy(update={"epochs": 0})
-    # A preset from a file is named after the file, since the name is part of a folder's.
-    config = config.model_copy(update={"preset": Path(config.preset).stem})
+    if preset != DEFAULT and not config.experiment_name:
+        # A preset from a file is named after the file.
+        name = f"{config.game.replace('/', '-')}-{Path(preset).stem}"
+        config = config.model_copy(update={"experiment_name": name})
     if config.epochs and not config.dataset_size:
         raise UsageError(f"{config.place('epochs')}: epochs need dataset_size, the number of deals")
-    if problem := _sync_problem(config):
+    for problem in _sync_problems(config):
         raise UsageError(problem)
     _check_folder("--experiment-name", config.experiment, "--log-dir")
-    _check_folder("model_name", config.served_name, "the run's folder")
     _check_folder("project", config.project, "the run's folder")
     return config
 
 
-def _sync_problem(config: TrainConfig) -> str:
-    """Return why the weights cannot reach the server in this way; empty if they can."""
+def _sync_problems(config: TrainConfig) -> Iterator[str]:
+    """Yield why the weights cannot reach the server in this way."""
     server, mode, every = config.server, config.weight_sync, config.sync_every
-    owned, port = server in OWNED_SERVERS, config.vllm_port
-    start = "add --server vllm, which starts one"
-    sync, sync_every, vllm_port = (
-        f"--weight-sync {mode}", f"sync_every={every}", f"vllm_port={port}"
-    )  # fmt: skip
-    ahead, plays_ahead = f"--async-steps {config.async_steps}", bool(config.async_steps)
-    running = f"a server that runs already is --server http://127.0.0.1:{port}"
-    problems = {
-        f"{sync}: there is no --server; {start}": not server and mode != "lora_only",
-        f"{sync_every}: there is no --server; {start}": not server and every > 1,
-        f"{sync}: only the run's own server is restarted; {start}": (
-            mode in ("lora_restart", "none") and not owned
-        ),
-        f"{sync}: only vLLM shares its memory; {start}": (
-            mode == "shared_vllm" and server == "arena"
-        ),
-        f"{sync}: its weights exist once, so {sync_every} is not possible; leave it out": (
-            mode == "shared_vllm" and every > 1
-        ),
-        f"{ahead}: {sync} replaces the weights that are still played with; use lora_only": (
-            plays_ahead and bool(server) and mode != "lora_only"
-        ),
-        f"{ahead}: it needs the weights of every step, so {sync_every} is not possible; leave one "
-        "out": plays_ahead and every > 1,
-        f"{vllm_port}: only --server vllm takes a port; {running}": bool(port) and not owned,
-    }
-    return next((problem for problem, holds in problems.items() if holds), "")
+    owned, start = server in OWNED_SERVERS, "add --server vllm, which starts one"
+    sync, ahead, port = (
+        f"--weight-sync {mode}",
+        f"--async-steps {config.async_steps}",
+        config.vllm_port,
+    )
+    if not server and mode != "lora_only":
+        yield f"{sync}: there is no --server; {start}"
+    if not server and every > 1:
+        yield f"sync_every={every}: there is no --server; {start}"
+    if mode in ("lora_restart", "none") and not owned:
+        yield f"{sync}: only the run's own server is restarted; {start}"
+    if port and not owned:
+        running = f"a server that runs already is --server http://127.0.0.1:{port}"
+        yield f"vllm_port={port}: only --server vllm takes a port; {running}"
+    if mode == "shared_vllm" and server == "arena":
+        yield f"{sync}: only vLLM shares its memory; {start}"
+    if mode == "shared_vllm" and every > 1:
+        yield f"{sync}: its weights exist once; leave sync_every={every} out"
+    if config.async_steps and server and mode != "lora_only":
+        yield f"{ahead}: {sync} replaces the weights that are still played with; use lora_only"
+    if config.async_steps and every > 1:
+        yield f"{ahead}: it needs the weights of every step; leave it or sync_every={every} out"
 
 
 def _check_folder(flag: str, name: str, parent: str) -> None:

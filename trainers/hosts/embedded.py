@@ -12,7 +12,7 @@ from arena.plugins.catalog import require
 from backends.embedded import find_checkpoint
 from trainers.config.config import LORA_ALPHA, MADE_BASES, OWNED_SERVERS, UpdateOptions
 from trainers.hosts.host import HostRequest, require_open
-from trainers.hosts.selection import Footprint, base_checkpoint, check_device, check_fits, footprint
+from trainers.hosts.selection import base_checkpoint, check_device, check_fits
 from trainers.runs.records import RunFiles
 from trainers.trajectory import TokenSequence, TrajectoryGroup
 from trainers.weight_sync.model_server import check_server
@@ -50,22 +50,12 @@ class EmbeddedHost:
         config = self._request.config
         # The model from scratch is made after the preflight, so its files do not exist yet.
         check_device(config.device)
-        if needed := self.footprint():
-            check_fits(needed, config, self._request.folder)
+        if config.base_model not in MADE_BASES:
+            check_fits(base_checkpoint(config.base_model), config)
         if config.server in OWNED_SERVERS:
             check_own_server(config)
         elif config.server:
             check_server(self._request)
-
-    def footprint(self) -> Footprint | None:
-        """Return the memory and disk that the run needs; None before its base model is made.
-
-        Raises UsageError as `base_checkpoint` does.
-        """
-        config = self._request.config
-        if config.base_model in MADE_BASES:
-            return None
-        return footprint(base_checkpoint(config.base_model), config)
 
     async def open(self, step: int) -> int:
         from trainers.algorithms.lora import Lora
@@ -76,7 +66,7 @@ class EmbeddedHost:
         self._trainer = EmbeddedTrainer(
             RunFiles(self._request.folder).checkpoints,
             find_checkpoint(config.base_model),
-            name=config.served_name,
+            name=config.experiment,
             device=config.device,
             lora=Lora(rank, LORA_ALPHA, config.seed) if rank else None,
             context_length=config.max_context_tokens or None,
@@ -105,15 +95,6 @@ class EmbeddedHost:
 
     def policy(self, step: int | None = None) -> Backend:
         return self.bridge.policy(step)
-
-    def policy_of(self, folder: Path, name: str) -> Backend:
-        """Return a backend for a checkpoint that is no step, on the sampler of the steps."""
-        from backends.embedded import SamplerBackend
-        from backends.embedded.layers import read_state_dict
-
-        sampler = self.trainer.sampler
-        sampler.load_adapter_weights(name, read_state_dict(folder))
-        return SamplerBackend(sampler, lambda: name)
 
     async def keep(self, steps: Collection[int]) -> None:
         self.trainer.keep(steps)

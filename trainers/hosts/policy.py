@@ -11,11 +11,10 @@ from pydantic import SecretStr
 from arena.core.errors import BackendError
 from arena.llm.backend import Completion, Request
 from backends.openai_http import HTTPBackend
+from trainers.config.config import GAMES_AT_ONCE
 
 if TYPE_CHECKING:
     from trainers.hosts.host import HostRequest
-
-MAX_CONNECTIONS = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +107,5 @@ def inference_server(
     """
     limits = request.settings.service.limits(host)
     # Each game has at most one request in flight, so one connection per game is enough.
-    games = min(request.config.max_concurrent, MAX_CONNECTIONS)
-    limits = limits.model_copy(update={"concurrency": max(limits.concurrency, games)})
+    limits = limits.model_copy(update={"concurrency": max(limits.concurrency, GAMES_AT_ONCE)})
     return HTTPBackend(url.rstrip("/"), model, limits, SecretStr(key))

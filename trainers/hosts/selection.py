@@ -1,9 +1,7 @@
 """Selection of the host: the meaning of `--trainer-host auto`, and checks of this machine.
 
 ART finds the same problems late, in a child process, and reports them as a traceback. Each check
-returns the problem in words, and an empty string if there is none. The footprint of a run is its
-memory and disk, estimated beforehand: a chat of more than tokens_per_batch tokens has a forward
-pass of its own and needs more activations.
+returns the problem in words, and an empty string if there is none.
 """
 
 from __future__ import annotations
@@ -12,7 +10,7 @@ import os
 import re
 import shlex
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
@@ -22,15 +20,14 @@ from arena.core.errors import UsageError
 from arena.core.text import size_text
 from arena.llm.settings import Settings
 from backends.embedded import find_checkpoint
-from backends.embedded.architecture import (
-    FREE_HEAP,
-    SCORED_LOGITS,
-    SERVED_BYTES,
-    Architecture,
-    read_architecture,
-    weight_files,
+from backends.embedded.architecture import read_architecture, weight_files
+from trainers.config.config import (
+    FULL_WEIGHTS,
+    GAMES_AT_ONCE,
+    MADE_BASES,
+    OWNED_SERVERS,
+    TrainConfig,
 )
-from trainers.config.config import FULL_WEIGHTS, MADE_BASES, OWNED_SERVERS, TrainConfig
 
 LOCAL_PACKAGES = (
     "accelerate", "bitsandbytes", "peft", "pyarrow", "torch", "torchao", "transformers", "trl",
@@ -186,7 +183,7 @@ def roles_in_words(config: TrainConfig) -> str:
     owned = f"a server of this run ({config.server})"
     sent = "sent to it whole"
     if config.weight_sync not in FULL_WEIGHTS:
-        sent = f"uploaded as adapter {config.served_name}@STEP"
+        sent = f"uploaded as adapter {config.experiment}@STEP"
     server = owned if config.server in OWNED_SERVERS else config.server
     return f"Games ask {server}; weights are trained here and {sent}"
 
@@ -220,64 +217,29 @@ FLOAT = 4
 """Bytes of a number of the trained weights: they are float32, whatever the file holds."""
 
 
-@dataclass(frozen=True, slots=True)
-class Footprint:
-    """Bytes by what they are for."""
-
-    memory: Mapping[str, int]
-    disk: Mapping[str, int]
-    step: int
-    """Bytes on disk of each earlier checkpoint that is kept."""
-
-    @property
-    def memory_bytes(self) -> int:
-        """Return the sum of the memory."""
-        return sum(self.memory.values())
-
-    @property
-    def disk_bytes(self) -> int:
-        """Return the sum of the disk space."""
-        return sum(self.disk.values())
-
-
-def footprint(folder: Path, config: TrainConfig) -> Footprint:
-    """Estimate a run that starts from the checkpoint in `folder`.
+def training_bytes(folder: Path, rank: int) -> int:
+    """Return the bytes of memory that training takes at least, without activations.
 
     Raises UsageError for a folder without a checkpoint of a supported family.
     """
-    architecture = read_architecture(folder)
-    file_bytes = sum(path.stat().st_size for path in weight_files(folder))
-    model, rank = FLOAT * architecture.parameters, config.trained_rank
-    trained = FLOAT * _adapter_parameters(architecture, rank) if rank else model
-    rows = config.tokens_per_batch
-    activations = rows * _activations(architecture, config)
-    sampled = model // 2 if config.precision == "bf16" else model
-    # The sampler keeps the newest step, the starting policy, and others as long as they are small.
-    served = 0 if config.server else min(config.total_steps + 1, max(2, SERVED_BYTES // model))
-    memory = {
-        "libraries": LIBRARIES,
-        "sampler": file_bytes + sampled * (1 + served),
-        "cache of keys and values": architecture.cache_bytes(
-            config.max_context_tokens, _cuda_memory(config.device)
-        ),
-        # With LoRA float32 weights are used where the file lies in memory.
-        "weights": trained + (0 if file_bytes >= model else model) if rank else model,
-        "gradients": trained,
-        "optimizer": 2 * trained,
-        "reference policy": model if config.kl_coef and not rank else 0,
-        "merged weights": model if rank else 0,
-        "activations": activations,
-        "weights in bfloat16": model // 2 if config.precision == "bf16" else 0,
-        # Holes of earlier passes.
-        "free, not yet returned": min(FREE_HEAP, activations),
-        # Logits, log-probabilities and their gradients.
-        "logits": 4 * FLOAT * min(SCORED_LOGITS, rows * architecture.vocabulary),
-    }
-    # The newest, the best and the reference of the KL penalty, beside the pool.
-    kept = trained * (min(config.keep_pool, config.total_steps) + 2)
-    # A checkpoint replaces the newest one when it is complete, so there are two for a moment.
-    disk = {"checkpoints": kept, "newest with its optimizer, twice": 2 * 3 * trained}
-    return Footprint({n: size for n, size in memory.items() if size}, disk, trained)
+    model = FLOAT * read_architecture(folder).parameters
+    file = sum(path.stat().st_size for path in weight_files(folder))
+    # The sampler keeps the file and has two versions. Beside them are the trained weights with
+    # gradients and Adam's two moments, or with LoRA the frozen ones: an adapter is small.
+    return LIBRARIES + file + 2 * model + (1 if rank else 4) * model
+
+
+def check_fits(folder: Path, config: TrainConfig) -> None:
+    """Raise UsageError if the weights of the checkpoint in `folder` cannot be trained here."""
+    import psutil  # Comes with the extra `train`.
+
+    needed = training_bytes(folder, config.trained_rank)
+    memory = _cuda_memory(config.device) or psutil.virtual_memory().total
+    if needed > memory:
+        raise UsageError(
+            f"training needs at least {size_text(needed)} of memory, and there is "
+            f"{size_text(memory)}: try --lora-rank 8 or a smaller --base-model"
+        )
 
 
 def games_at_once(config: TrainConfig, chats: int) -> int:
@@ -286,66 +248,12 @@ def games_at_once(config: TrainConfig, chats: int) -> int:
     On the embedded host they are no more than the sampler's cache holds: with more, it would lose
     each chat before its next turn, and read it again.
     """
-    most = config.max_concurrent
+    most = GAMES_AT_ONCE
     if config.trainer_host != "embedded" or config.server or config.base_model in MADE_BASES:
         return most
     architecture = read_architecture(base_checkpoint(config.base_model))
     kept = architecture.cache_chats(config.max_context_tokens, _cuda_memory(config.device))
     return min(most, max(1, kept // chats))
-
-
-def _adapter_parameters(architecture: Architecture, rank: int) -> int:
-    """Return the numbers of A [rank, inputs] and B [outputs, rank] of all adapted matrices."""
-    # All matrices of the layers; biases and norms have one axis.
-    shapes = architecture.tensor_shapes().items()
-    return rank * sum(sum(shape) for name, shape in shapes if ".layers." in name and shape[1:])
-
-
-def _activations(architecture: Architecture, config: TrainConfig) -> int:
-    """Return the bytes that one token of a forward pass keeps for the backward pass."""
-    queries = architecture.heads * architecture.head_dim
-    keys = architecture.kv_heads * architecture.head_dim
-    # Per layer: two norms' inputs and outputs; queries, the result of attention and its copy; keys
-    # and values; gate, silu(gate), up and their product. Norms of heads keep their input.
-    layer = 4 * architecture.width + 3 * queries + 2 * keys + 4 * architecture.inner
-    layer += (queries + keys) * architecture.head_norms
-    # The backward pass of a layer has gradients of about the same size. With recomputation only the
-    # input of each layer is kept, and one layer is whole.
-    kept = architecture.width if config.gradient_checkpointing else layer
-    floats = architecture.layers * kept + 2 * layer
-    # With bfloat16 only the sum through the layers and norms stay in float32.
-    return round(floats * FLOAT * (0.6 if config.precision == "bf16" else 1))
-
-
-def check_fits(needed: Footprint, config: TrainConfig, folder: Path) -> None:
-    """Raise UsageError if the memory, or the free disk of a run's folder, is too small."""
-    memory, where = _memory(config.device)
-    if needed.memory_bytes > memory:
-        largest = max(needed.memory, key=needed.memory.__getitem__)
-        raise UsageError(
-            f"training needs about {size_text(needed.memory_bytes)} of memory, and {where} has "
-            f"{size_text(memory)}; the largest part is {largest} "
-            f"({size_text(needed.memory[largest])}): try --lora-rank 8, --set "
-            "gradient_checkpointing=true, --set tokens_per_batch=1024 or a smaller --base-model"
-        )
-    existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
-    # Checkpoints of earlier steps are a part of what is needed.
-    present = sum(p.stat().st_size for p in folder.rglob("*") if p.is_file())
-    free = shutil.disk_usage(existing).free + present
-    if needed.disk_bytes > free:
-        raise UsageError(
-            f"checkpoints need about {size_text(needed.disk_bytes)} of disk, and {size_text(free)} "
-            f"are free in {existing}: try --set keep_pool=1, --lora-rank 8 or another --log-dir"
-        )
-
-
-def _memory(device: str) -> tuple[int, str]:
-    """Return the bytes of memory in which the device computes, and its name."""
-    if memory := _cuda_memory(device):
-        return memory, f"GPU {device.partition(':')[2] or 0}"
-    import psutil  # Comes with the extra `train`.
-
-    return psutil.virtual_memory().total, "this machine"
 
 
 def _cuda_memory(device: str) -> int:

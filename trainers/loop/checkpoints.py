@@ -27,11 +27,10 @@ from arena.evaluation.schedule import evaluation_schedule
 from arena.evaluation.statistics import clustered_mean, rate
 from arena.llm.service import LLMService
 from trainers.config.config import TrainConfig
-from trainers.hosts.embedded import EmbeddedHost
 from trainers.hosts.host import TrainingHost
 from trainers.loop.setup import evaluation_opponents
-from trainers.loop.training import RunLog, TrainingView, evenly, kept_steps
-from trainers.rollouts.rollouts import AVERAGE, FINAL, PERIODIC, RolloutSetting, policy_spec
+from trainers.loop.training import RunLog, TrainingView, kept_steps, pool_steps
+from trainers.rollouts.rollouts import FINAL, PERIODIC, RolloutSetting, policy_spec
 from trainers.rollouts.trajectories import check_context, decision_statuses
 from trainers.runs.records import HeldOutResult
 
@@ -54,12 +53,12 @@ class HeldOutEvaluation:
 
     async def evaluate(
         self,
-        step: int | str,
+        step: int,
         llm: LLMService,
         progress: Progress = lambda done, total: None,
         replays: str = "",
     ) -> HeldOutResult:
-        """Play the deals with the checkpoint of this step, or with AVERAGE.
+        """Play the deals with the checkpoint of this step.
 
         The starting policy plays them once; its results are stored. With X_i, Y_i the returns of
         checkpoint and starting policy on deal i, the delta is the mean of X_i - Y_i, and its
@@ -114,7 +113,7 @@ class HeldOutEvaluation:
         return results
 
     async def _play(
-        self, step: int | str, llm: LLMService, progress: Progress, replays: str
+        self, step: int, llm: LLMService, progress: Progress, replays: str
     ) -> list[SeatEnd]:
         """Play all deals; returns the checkpoint's results in the order of the deals."""
         num_players = self.setting.match.game.num_players
@@ -226,10 +225,6 @@ class Checkpoints:
             self.llm.add(policy_spec(one), self.host.policy(one), is_trained=True)
             self._served.add(one)
 
-    def pool(self, newest: int) -> list[int]:
-        """Return the steps up to `newest` that the opponent `past` is drawn from, 0 among them."""
-        return sorted({0, *evenly(newest, self.config.keep_pool)})
-
     def kept(self) -> set[int]:
         """Return the steps whose checkpoints are still needed."""
         newest = self.log.state.step
@@ -239,26 +234,8 @@ class Checkpoints:
         # are played ahead, with their opponents.
         playing: set[int] = set()
         for step in range(newest, newest + self.config.async_steps + 1):
-            playing |= {self.config.sampling_step(step), *self.pool(self.config.known_step(step))}
-        return kept_steps(self.log.state, self.config.keep_pool, reference, *playing)
-
-    def _averaged(self) -> bool:
-        """Write the mean of the pool's weights since the middle of the run, and serve it.
-
-        Checkpoints are equal to the bit after a resume, so their mean is, too. Returns False where
-        it is not made.
-        """
-        if not self.config.averages_weights or not isinstance(self.host, EmbeddedHost):
-            return False
-        newest, base = self.log.state.step, self.host.checkpoint(0)
-        later = [step for step in self.pool(newest) if 2 * step > newest]
-        folders = [self.host.checkpoint(step) for step in sorted({*later, newest})]
-        from trainers.algorithms.learner import write_mean  # Heavy, and needed here only.
-
-        average = self.log.files.checkpoints / AVERAGE
-        write_mean(folders, base, average)
-        self.llm.add(policy_spec(AVERAGE), self.host.policy_of(average, AVERAGE), is_trained=True)
-        return True
+            playing |= {self.config.sampling_step(step), *pool_steps(self.config.known_step(step))}
+        return kept_steps(self.log.state, reference, *playing)
 
     def is_best(self, evaluation: HeldOutResult) -> bool:
         """Return whether it is better than the starting policy and all earlier checkpoints."""
@@ -269,7 +246,7 @@ class Checkpoints:
 
     async def evaluate(
         self,
-        step: int | str,
+        step: int,
         about: str = "evaluation",
         first_seed: int = PERIODIC,
         replays: str = "",
@@ -282,26 +259,19 @@ class Checkpoints:
             first_seed,
             self.log.files.folder,
         )
-        if isinstance(step, int):
-            self.serve(step)
+        self.serve(step)
         return await deals.evaluate(step, self.llm, partial(self.view.phase, about), replays)
 
     async def evaluate_final(self) -> dict[str, HeldOutResult]:
-        """Return the results of the newest and the best checkpoint on the final deals.
-
-        With --self-play on the embedded host also those of the averaged weights, which are written
-        to `checkpoints/average`.
-        """
+        """Return the results of the newest and the best checkpoint on the final deals."""
         state, games = self.log.state, self.config.final_eval_games
         # A resumed run keeps results with the same number of games; 0 games keeps all of them.
         final = {name: one for name, one in state.final.items() if games in (0, one.games)}
         # `newest` comes first, so that an equal `best` can take over its result. `best_step` is
         # None if no checkpoint was better than the start.
-        averaged = AVERAGE if state.step and self._averaged() else None
         for name, step, replays in (
             ("newest", state.step, "after"),
             ("best", state.best_step, "best"),
-            ("averaged", averaged, "averaged"),
         ):
             if not games or not step or name in final:
                 continue

@@ -55,7 +55,14 @@ from trainers.hosts.selection import games_at_once
 from trainers.loop.checkpoints import Checkpoints
 from trainers.loop.metrics import Health, RolloutCounts, Timer, staleness_metrics, step_record
 from trainers.loop.setup import make_base, make_host, parse_config, rollout_setting
-from trainers.loop.training import ReportWriter, RunLog, TrainingLoop, TrainingView, update_weights
+from trainers.loop.training import (
+    ReportWriter,
+    RunLog,
+    TrainingLoop,
+    TrainingView,
+    pool_steps,
+    update_weights,
+)
 from trainers.rollouts.rollouts import (
     NEWEST,
     GroupSetup,
@@ -66,6 +73,9 @@ from trainers.rollouts.rollouts import (
 )
 from trainers.runs.records import RunState, StepRecord
 from trainers.runs.trackers import TrackedRun, Trackers
+
+REPLAYED_SHARE = 0.05
+"""Share of the rollouts whose replays are saved."""
 
 
 async def train(
@@ -122,10 +132,9 @@ class OwnGames:
         parsed = parse_config(config, game, self.llm)
         self.rewards, self.credit = parsed.rewards, parsed.credit
         chats = game.num_players if config.self_play else 1
-        setting = replace(rollout_setting(config, game), concurrency=games_at_once(config, chats))
-        self.executor = make_executor(
-            config.executor, config.workers or None, self.llm, config.address or None
-        )
+        setting = rollout_setting(config, game, self.rewards)
+        setting = replace(setting, concurrency=games_at_once(config, chats))
+        self.executor = make_executor(config.executor, config.workers or None, self.llm)
         self.mix = parsed.mix
         self.rollouts = Rollouts(setting, self.llm, self.rewards.score_seat, self.executor)
         self.health = Health(view.notify, self.rollouts.ages, log.files.folder.parent)
@@ -297,7 +306,7 @@ class OwnGames:
     def _deal(self, number: int) -> list[GroupSetup]:
         """Return the groups of a step and register the checkpoints that play in them."""
         config, finished = self.config, number - 1
-        pool = self.checkpoints.pool(config.known_step(finished))
+        pool = pool_steps(config.known_step(finished))
         setups = schedule_step(config, self.game.num_players, self.mix, pool, finished)
         if config.async_steps:
             # Several versions play at the same time, so the learner is named by its version.
@@ -313,7 +322,7 @@ class OwnGames:
         """Return the folder for the replay of this game; None if it is not in the sample."""
         # A stream for each game: the sample does not depend on the order of completion.
         drawn = stream(self.config.seed, f"replay {number}/{game}").random()
-        if drawn >= self.config.log_sample_rate:
+        if drawn >= REPLAYED_SHARE:
             return None
         return self.log.files.replays / f"step{number:04}"
 

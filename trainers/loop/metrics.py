@@ -185,10 +185,11 @@ def staleness_metrics(
     return metrics
 
 
-def collapse_reason(config: TrainConfig, record: StepRecord) -> str:
-    """Return the reason to stop the run after this step, or ""."""
-    if record.legal_rate is not None and record.legal_rate < config.stop_legal_rate:
-        return f"only {record.legal_rate:.0%} of replies are legal (stop_legal_rate)"
+def collapse_reason(records: Sequence[StepRecord]) -> str:
+    """Return the reason to stop the run after the last of these steps, or ""."""
+    rates = [record.legal_rate for record in records if record.legal_rate is not None]
+    if rates and rates[-1] < rates[0] / 2:
+        return f"only {rates[-1]:.0%} of replies are legal, after {rates[0]:.0%} at the first step"
     return ""
 
 

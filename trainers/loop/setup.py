@@ -21,7 +21,7 @@ from arena.llm.backend import Sampling
 from arena.llm.service import LLMService
 from arena.llm.settings import Settings
 from arena.plugins.loader import catalog, make_game
-from trainers.config.config import NOTEBOOK, TrainConfig
+from trainers.config.config import NOTEBOOK, GameSettings, TrainConfig
 from trainers.credit import Credit
 from trainers.hosts.host import HostFactory, HostRequest, TrainingHost
 from trainers.pretrain.pretrain import STATE, pretrain
@@ -59,11 +59,6 @@ def parse_config(config: TrainConfig, game: Game, llm: LLMService) -> ParsedConf
     _check_players("--opponents", mix.specs, game, llm)
     _check_players("--eval-against", evaluation_opponents(config, game), game, llm)
     _check_rewards(config, rewards)
-    if config.kl_reference_every and not config.kl_coef:
-        raise UsageError(
-            f"kl_reference_every={config.kl_reference_every}: without --kl-coef there is no "
-            "penalty that uses the reference"
-        )
     # Called for its errors only: an unknown name, or a file that cannot be read.
     system_prompt(config.prompt, game)
     check_trackers(config.track)
@@ -100,21 +95,12 @@ def _check_seats(config: TrainConfig, game: Game, mix: OpponentMix) -> None:
         )
     if config.self_play and game.num_players == 1:
         raise UsageError(f"--self-play: {game.name} has one seat; leave it out")
-    if "past" in mix.names and not config.keep_pool:
-        raise UsageError(
-            "--opponents past: keep_pool=0 keeps no checkpoints to draw it from; set keep_pool=8"
-        )
 
 
 def _check_rewards(config: TrainConfig, rewards: Rewards) -> None:
     if not any(rewards.weights.values()):
         raise UsageError(
             f"--reward {config.reward}: all weights are 0, so there is nothing to learn"
-        )
-    if rewards.weights.get("claims") and not config.beliefs:
-        raise UsageError(
-            "--reward claims=…: the learner is not asked for claims; add --set beliefs=true (its "
-            "answers are not trained: the term is a noisy signal on the moves)"
         )
 
 
@@ -178,22 +164,15 @@ def make_notebook_model(
     pretrain(recipe, folder, notify, progress=show, resume=resume)
 
 
-def rollout_setting(config: TrainConfig, game: Game) -> RolloutSetting:
+def rollout_setting(config: GameSettings, game: Game, rewards: Rewards) -> RolloutSetting:
     """Return how games are played, in training and in held-out evaluations."""
     chat = ChatOptions(
         guided=config.guided,
-        beliefs=config.beliefs,
+        # Asked for if the reward reads them; the answers are not trained.
+        beliefs=bool(rewards.weights.get("claims")),
         sampling=Sampling(temperature=config.temperature, max_tokens=config.max_tokens),
         system=None
         if config.prompt == "rules"
-        else system_prompt(
-            config.prompt, game, turn_limit=game.turn_limit(config.max_turns or None)
-        ),
+        else system_prompt(config.prompt, game, turn_limit=game.turn_limit()),
     )
-    match = Match(
-        game,
-        text_level=config.text_level,
-        chat=training_chat(chat),
-        max_turns=config.max_turns or None,
-    )
-    return RolloutSetting(match, config.max_concurrent, config.rollout_timeout)
+    return RolloutSetting(Match(game, text_level=config.text_level, chat=training_chat(chat)))

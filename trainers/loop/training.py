@@ -39,6 +39,8 @@ from trainers.runs.run_files import read_state
 from trainers.runs.training_run import TrainingRun
 from trainers.trajectory import TrajectoryGroup
 
+KEPT_POOL = 8
+"""Earlier checkpoints that are kept, evenly spaced. Opponents `past` are drawn from them."""
 UPDATE_ATTEMPTS = 4
 """Attempts at an update that fails for a transient reason, with exponential back-off."""
 FIRST_WAIT = 1.0
@@ -132,14 +134,13 @@ class TrainingLoop:
         if step and not self.log.records:
             raise UsageError(
                 f"the host has a model of this name after {step} steps, but this run is new: "
-                "choose another --model-name"
+                "choose another --experiment-name"
             )
         if step != self.log.state.step:
             self.view.notify(f"the host has already finished step {step}; its metrics are lost")
             self._commit(step=step)
-        # A run that was stopped early continues only if the limit of this command allows it.
-        reason = collapse_reason(self.config, self.log.records[-1]) if self.stopped else ""
-        self._commit(status="stopped" if reason else "running", reason=reason, phase="")
+        # A run that was stopped early does not continue.
+        self._commit(status="stopped" if self.stopped else "running", reason=self.stopped, phase="")
         # A resumed run shows the records of its earlier sessions first.
         for record in self.log.records:
             self.view.step(record)
@@ -166,7 +167,7 @@ class TrainingLoop:
             delta = record.evaluation.delta
             changes |= {"best_step": record.step, "best_value": delta.value}
         self.log.append(record)
-        if reason := collapse_reason(self.config, record):
+        if reason := collapse_reason(self.log.records):
             changes |= {"status": "stopped", "reason": reason}
             self.view.notify(f"stopped: {reason}")
         self._commit(**changes)
@@ -267,22 +268,20 @@ class RunLog:
         return TrainingRun(self.files, config, self.state, self.records)
 
 
-def kept_steps(state: RunState, pool: int, *also: int) -> set[int]:
+def kept_steps(state: RunState, *also: int) -> set[int]:
     """Return the steps whose checkpoints are kept: the newest, the best and an even pool."""
     # The steps of the next KL reference and of the weights that play come as `also`.
     best = () if state.best_step is None else (state.best_step,)
-    return {state.step, *best, *also, *evenly(state.step, pool)}
+    return {state.step, *best, *also, *pool_steps(state.step)}
 
 
-def evenly(newest: int, count: int) -> Sequence[int]:
-    """Return at most `count` steps from 0 on: multiples of the smallest sufficient power of two.
+def pool_steps(newest: int) -> Sequence[int]:
+    """Return at most KEPT_POOL steps from 0 on: multiples of the smallest sufficient power of two.
 
     As the steps grow, the stride only doubles. So a step that was dropped is never needed again.
     """
-    if count <= 0:
-        return ()
     stride = 1
-    while newest // stride + 1 > count:  # The number of multiples, 0 among them.
+    while newest // stride + 1 > KEPT_POOL:  # The number of multiples, 0 among them.
         stride *= 2
     return range(0, newest + 1, stride)
 

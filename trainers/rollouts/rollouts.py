@@ -26,7 +26,7 @@ from arena.episodes.job import GameJob, ReplayFile, run_job, run_jobs
 from arena.episodes.match import Match
 from arena.llm.service import LLMService
 from arena.llm.settings import Settings
-from trainers.config.config import TrainConfig
+from trainers.config.config import GAMES_AT_ONCE, TrainConfig
 from trainers.loop.metrics import RolloutCounts
 from trainers.rewards.scoring import RewardGuard
 from trainers.rollouts.trajectories import (
@@ -41,6 +41,8 @@ from trainers.rollouts.trajectories import (
 )
 from trainers.trajectory import Trajectory, TrajectoryGroup
 
+GAME_SECONDS = 900.0
+"""Time limit of a game."""
 ATTEMPTS = 3
 """Attempts to play a game to its end."""
 
@@ -51,10 +53,10 @@ class RolloutSetting:
 
     match: Match
     """The game, text level, chat options and limits; a GroupSetup adds players and seed."""
-    concurrency: int = 64
+    concurrency: int = GAMES_AT_ONCE
     """Games played at the same time."""
-    timeout: float = 300.0
-    """Seconds for one game."""
+    timeout: float | None = None
+    """Seconds for one game; None: GAME_SECONDS."""
     fixed_weights: bool = True
     """All answers of a step must come from the weights of that step. False: another program
     updates the weights at any time, and trajectories record the versions that answered."""
@@ -193,6 +195,7 @@ class Rollouts:
     ) -> RewardedEpisode:
         """Play one game. Raises GameFailed on a timeout, or if a player got no answer."""
         setting = self._setting
+        seconds = setting.timeout or GAME_SECONDS
         # All games of a group share the deal. The agents' own draws differ, so that games do.
         # 62 bits fit into a signed 64-bit integer.
         agents_seed = stream(setup.seed, f"rollout {name}").getrandbits(62)
@@ -202,14 +205,14 @@ class Rollouts:
             match,
             partial(score_seats, setup.learners, self._score),
             replay=ReplayFile(folder, f"game{name.replace('/', '-')}") if folder else None,
-            timeout=setting.timeout,
+            timeout=seconds,
             # With workers, rewards by exact posteriors leave the event loop to the other games.
             is_slow_to_measure=not isinstance(self._executor, LocalExecutor),
         )
         try:
             scored = (await run_job(job, self._executor)).value
         except TimeoutError:
-            raise GameFailed(f"a game took longer than {setting.timeout:g} s") from None
+            raise GameFailed(f"a game took longer than {seconds:g} s") from None
         chat = match.chat or ChatOptions()
         for seat in setup.learners:
             # Importance ratios are relative to the weights that sampled: another step's would be
@@ -286,12 +289,8 @@ NEWEST = "policy:newest"
 """The SPEC of the learner, and of opponents called `self`."""
 
 
-AVERAGE = "average"
-"""Name of the averaged weights of a run with --self-play, in place of a step."""
-
-
-def policy_spec(step: int | str) -> str:
-    """Return the SPEC of a checkpoint, or of AVERAGE. It is known within the run only."""
+def policy_spec(step: int) -> str:
+    """Return the SPEC of a checkpoint. It is known within the run only."""
     return f"policy:{step}"
 
 

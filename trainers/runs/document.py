@@ -167,13 +167,9 @@ def settings_of(config: TrainConfig) -> list[SettingRow]:
 
 def flat_settings(config: TrainConfig) -> dict[str, JsonValue]:
     """Return the settings by name, with the game's options as `options.NAME`."""
-    flat: dict[str, JsonValue] = {}
-    for name, value in config.model_dump(mode="json").items():
-        if name == "options" and isinstance(value, dict):
-            flat |= {f"options.{option}": own for option, own in value.items()}
-        else:
-            flat[name] = value
-    return flat
+    values = config.model_dump(mode="json")
+    options = {f"options.{name}": value for name, value in values["options"].items()}
+    return {"game": config.game, **options, **{n: values[n] for n in TrainConfig.settings()}}
 
 
 def _default_options(game: str) -> dict[str, JsonValue]:

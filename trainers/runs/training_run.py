@@ -157,16 +157,16 @@ class TrainingRun:
         return curve
 
     def final_evaluations(self) -> list[CheckpointEvaluation]:
-        """Return the results on the final deals: best, newest and averaged checkpoint."""
+        """Return the results on the final deals: best and newest checkpoint."""
         steps = {"newest": self.state.step, "best": self.state.best_step}
         return [
             CheckpointEvaluation(
                 **dict(self.state.final[name]),
                 checkpoint=f"{name} checkpoint",
-                step=steps.get(name),
+                step=steps[name],
                 final=True,
             )
-            for name in ("best", "newest", "averaged")
+            for name in ("best", "newest")
             if name in self.state.final
         ]
 

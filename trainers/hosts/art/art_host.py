@@ -32,8 +32,8 @@ DEFAULT_MODEL = "OpenPipe/Qwen3-14B-Instruct"
 PACKAGES = ("art", "openai", "torch", "transformers")
 UNSUPPORTED = {
     **dict.fromkeys(
-        ("entropy_coef", "minibatches", "tokens_per_batch", "gradient_checkpointing", "precision",
-         "threads", "async_steps"),
+        ("entropy_coef", "tokens_per_batch", "gradient_checkpointing", "precision", "threads",
+         "async_steps"),
         EMBEDDED_ONLY,
     ),
     "credit": "ART gives each game one advantage; take --credit game",

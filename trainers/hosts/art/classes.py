@@ -120,7 +120,7 @@ def trainable_model(
     """
     # As a dict: type checkers take ART's private attributes for required arguments.
     fields: dict[str, Any] = {
-        "name": config.served_name,
+        "name": config.experiment,
         "project": config.project,
         "entity": entity,
         "base_model": base_model,

@@ -205,7 +205,7 @@ class LocalHost(ArtHost):
 
     def _folder(self) -> Path:
         config, folder = self._request.config, art_folder(self._request.folder.absolute())
-        return folder / config.project / "models" / config.served_name
+        return folder / config.project / "models" / config.experiment
 
 
 def delete_later_checkpoints(checkpoints: Path, step: int) -> None:

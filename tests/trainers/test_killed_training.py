@@ -285,7 +285,7 @@ def test_a_trainer_of_batches_may_be_killed_at_any_moment(
     }  # fmt: skip
     # Settings of games and evaluations would have no effect, and are refused.
     others = "groups_per_step rollouts_per_group max_tokens eval_every eval_games final_eval_games"
-    for name in (*others.split(), "reward", "opponents", "log_sample_rate"):
+    for name in (*others.split(), "reward", "opponents"):
         few[name] = TrainConfig.model_fields[name].default
     folders = tmp_path / "undisturbed", tmp_path / "killed"
     for folder in folders:

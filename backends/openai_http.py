@@ -106,23 +106,15 @@ class HTTPCalls:
     """HTTP requests to one server, whose failures are BackendErrors without the key.
 
     `source`, a URL, precedes the texts of errors, and `hint` ends that of a server which cannot be
-    reached. `client` makes all requests, one at a time, in place of clients of its own; its owner
-    closes it.
+    reached.
     """
 
-    def __init__(
-        self,
-        source: str,
-        key: str,
-        limits: Limits,
-        hint: str = "",
-        client: httpx.AsyncClient | None = None,
-    ) -> None:
+    def __init__(self, source: str, key: str, limits: Limits, hint: str = "") -> None:
         self._source, self._key, self._limits, self._hint = source, key, limits, hint
-        self._clients = [] if client else self._make_clients()
+        self._clients = self._make_clients()
         # Last in, first out: the client that was used last has a warm connection.
         self._idle_clients: asyncio.LifoQueue[httpx.AsyncClient] = asyncio.LifoQueue()
-        for each in [client] if client else self._clients:
+        for each in self._clients:
             self._idle_clients.put_nowait(each)
 
     def _make_clients(self) -> list[httpx.AsyncClient]:
@@ -236,7 +228,6 @@ class HTTPBackend:
         limits: Timeouts and the number of concurrent calls.
         key: API key, sent as a bearer token.
         hint: Text for the error if the server cannot be reached.
-        client: Makes all calls, one at a time, in place of clients of its own; its owner closes it.
     """
 
     traits = BackendTraits(is_remote=True)
@@ -247,9 +238,7 @@ class HTTPBackend:
         model: str,
         limits: Limits,
         key: SecretStr | None,
-        *,
         hint: str = "",
-        client: httpx.AsyncClient | None = None,
     ) -> None:
         self.url = url
         self.model = model
@@ -262,7 +251,7 @@ class HTTPBackend:
         self._headers = {"accept": "application/json"}
         if self._key:
             self._headers["authorization"] = f"Bearer {self._key}"
-        self._calls = HTTPCalls(url, self._key, limits, hint, client)
+        self._calls = HTTPCalls(url, self._key, limits, hint)
         # One query at a time; all other calls wait for its result.
         self._looking_up = asyncio.Lock()
         self._is_vllm: bool | None = None

@@ -258,7 +258,6 @@ def _engine_text(engine: _Engine, requested_model: str) -> str:
 
 
 class _ChatCompletion(_Engine):
-    id: JsonValue = None  # Some gateways count their responses.
     choices: list[_Choice] = Field(min_length=1)
     usage: _Usage | None = None
     prompt_token_ids: list[int] | None = None
@@ -345,7 +344,6 @@ def _completion(response: _ChatCompletion, requested_model: str, seconds: float)
         policy_version=parse_policy_version(requested_model) if version is None else version,
         prompt_token_ids=tuple(response.prompt_token_ids or ()),
         seconds=seconds,
-        id="" if response.id is None else str(response.id),
         engine=_engine_text(response, requested_model),
     )
 

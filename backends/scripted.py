@@ -9,8 +9,7 @@ fields of `ScriptedReply`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator
-from itertools import cycle
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
@@ -48,7 +47,7 @@ class ScriptedBackend:
     """Returns replies in the order of the requests and stores the requests.
 
     A request for `n` choices gets one reply `n` times. The replies may be a function of the
-    request. After the last one they repeat, or a further request is a BackendError.
+    request. After the last one a further request is a BackendError.
     """
 
     context_length: int | None = None
@@ -57,12 +56,11 @@ class ScriptedBackend:
         self,
         replies: Iterable[str | ScriptedReply] | Callable[[Request], str | ScriptedReply],
         *,
-        repeat: bool = False,
         model: str = "scripted",
     ) -> None:
         self.model = model
         self.requests: list[Request] = []
-        self._reply_to = replies if callable(replies) else self._in_order(replies, repeat)
+        self._reply_to = replies if callable(replies) else self._in_order(replies)
 
     async def complete(self, request: Request) -> Completion:
         # Tests read the prompts from here.
@@ -87,10 +85,9 @@ class ScriptedBackend:
         """Do nothing: there are no resources."""
 
     def _in_order(
-        self, replies: Iterable[str | ScriptedReply], repeat: bool
+        self, replies: Iterable[str | ScriptedReply]
     ) -> Callable[[Request], str | ScriptedReply]:
-        remaining: Iterator[str | ScriptedReply] = cycle(replies) if repeat else iter(replies)
-        used = 0
+        remaining, used = iter(replies), 0
 
         def next_reply(_: Request) -> str | ScriptedReply:
             nonlocal used

@@ -153,8 +153,6 @@ class Completion:
     seconds_to_first_token: float | None = None
     cached: bool = field(default=False, compare=False)
     """Answered from the response cache."""
-    id: str = field(default="", compare=False)
-    """Name of the response, where the provider gives one."""
     engine: str = field(default="", compare=False)
     """The model with the provider behind a router and the system fingerprint, where the response
     states them: `gpt-5 [Azure, fp_44]`."""

@@ -222,8 +222,8 @@ def _unit(value: float) -> str:
     return f"{value:.2f}".rstrip("0").rstrip(".")
 
 
-def thinned(points: Sequence[ChartPoint], most: int = MOST_POINTS) -> list[ChartPoint]:
-    """Reduce to at most `most` points: each is the mean of neighbours, and so are its ends."""
+def thinned(points: Sequence[ChartPoint]) -> list[ChartPoint]:
+    """Reduce to `MOST_POINTS` points: each is the mean of neighbours, and so are its ends."""
 
     def mean(values: Iterable[float | None]) -> float | None:
         known = list(values)
@@ -236,7 +236,7 @@ def thinned(points: Sequence[ChartPoint], most: int = MOST_POINTS) -> list[Chart
             mean(point.low for point in part),
             mean(point.high for point in part),
         )
-        for part in (points[group.start : group.stop] for group in _groups(len(points), most))
+        for part in (points[group.start : group.stop] for group in _groups(len(points)))
     ]
 
 
@@ -285,7 +285,7 @@ def _lines(label: str, chart: LineChart, height: int, font: int) -> Markup:
 
 def _stacked(label: str, chart: LayerChart, font: int) -> Markup:
     at = chart.at
-    groups = _groups(len(at), MOST_POINTS)
+    groups = _groups(len(at))
     edges = [at[group[0]] - 0.5 for group in groups] + [at[-1] + 0.5 if at else 0.5]
     if chart.x.high is not None:  # Half of the last column lies beyond the axis.
         edges = [min(edge, chart.x.high) for edge in edges]
@@ -330,7 +330,7 @@ def _forest(label: str, chart: ForestChart) -> Markup:
     return canvas.svg(label)
 
 
-def _groups(size: int, most: int) -> list[range]:
-    """Split range(size) into at most `most` ranges of the same length; the last may be shorter."""
-    length = max(1, -(-size // most))
+def _groups(size: int) -> list[range]:
+    """Split range(size) into `MOST_POINTS` ranges of one length; the last may be shorter."""
+    length = max(1, -(-size // MOST_POINTS))
     return [range(first, min(first + length, size)) for first in range(0, size, length)]

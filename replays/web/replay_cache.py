@@ -32,8 +32,7 @@ class OpenReplay:
 class ReplayCache:
     """Thread-safe cache of the replays that were asked for last."""
 
-    def __init__(self, max_bytes: int = MAX_BYTES, max_replays: int = MAX_REPLAYS) -> None:
-        self._max_bytes, self._max_replays = max_bytes, max_replays
+    def __init__(self) -> None:
         self._replays: dict[Path, OpenReplay] = {}
         """Replays by their file, the latest one last."""
         self._lock = Lock()
@@ -49,31 +48,31 @@ class ReplayCache:
             replay = self._replays.pop(file.path, None)
             if replay is None or replay.version != file.version:
                 self._evict_for(file)
-                replay = open_replay(file, self._max_bytes)
+                replay = open_replay(file)
             self._replays[file.path] = replay
             return replay
 
     def _evict_for(self, file: ServedFile) -> None:
         """Remove replays until there is room for one more."""
-        room = self._max_bytes - file.version.bytes
+        room = MAX_BYTES - file.version.bytes
         while self._replays and (
-            len(self._replays) >= self._max_replays
+            len(self._replays) >= MAX_REPLAYS
             or sum(replay.version.bytes for replay in self._replays.values()) > room
         ):
             del self._replays[next(iter(self._replays))]
 
 
-def open_replay(file: ServedFile, max_bytes: int = MAX_BYTES) -> OpenReplay:
+def open_replay(file: ServedFile) -> OpenReplay:
     """Read a replay and play it.
 
     Raises:
         HttpError: Status 422; the file is too large, not a replay, or cannot be played.
     """
-    if file.version.bytes > max_bytes:
+    if file.version.bytes > MAX_BYTES:
         raise HttpError(
             422,
             f"{file.name} is too large: {file.version.bytes / 2**20:.0f} MiB; the limit is "
-            f"{max_bytes / 2**20:.0f} MiB",
+            f"{MAX_BYTES / 2**20:.0f} MiB",
         )
     with served_name(file):
         replay = read_replay(file.path)

@@ -7,6 +7,7 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import httpx
@@ -121,7 +122,9 @@ def test_the_servers_first_model_answers_if_none_is_named(server: Misbehaving) -
     [("vllm", 200, None), ("arena", 200, 7), ("", 404, 7), ("", 200, 7)],
 )
 @pytest.mark.parametrize("name", ["tiny", ""])
-def test_vllm_gets_no_seeds(owner: str, status: int, seed: int | None, name: str) -> None:
+def test_vllm_gets_no_seeds(
+    owner: str, status: int, seed: int | None, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     bodies, listed = list[dict[str, Any]](), 0
 
     def handle(request: httpx.Request) -> httpx.Response:
@@ -135,11 +138,12 @@ def test_vllm_gets_no_seeds(owner: str, status: int, seed: int | None, name: str
         return httpx.Response(200, json={"choices": [{"index": 0, "message": message}]})
 
     async def ask() -> None:
-        async with httpx.AsyncClient(transport=httpx.MockTransport(handle)) as client:
-            limits = settings().service.limits("http")
-            backend = HTTPBackend("http://server/v1", name, limits, None, client=client)
-            for _ in range(2):
-                await backend.complete(replace(ASK, sampling=Sampling(seed=7)))
+        client = partial(httpx.AsyncClient, transport=httpx.MockTransport(handle))
+        monkeypatch.setattr(httpx, "AsyncClient", client)
+        backend = HTTPBackend("http://server/v1", name, settings().service.limits("http"), None)
+        for _ in range(2):
+            await backend.complete(replace(ASK, sampling=Sampling(seed=7)))
+        await backend.close()
 
     if not name and not owner:
         return

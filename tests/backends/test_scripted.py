@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import cycle
 from pathlib import Path
 
 import pytest
@@ -51,7 +52,7 @@ def test_bad_files_of_replies_are_refused(tmp_path: Path, text: str, fault: str)
 
 
 def test_replies_that_repeat_or_answer() -> None:
-    again = ScriptedBackend(["a", "b"], repeat=True)
+    again = ScriptedBackend(cycle(["a", "b"]))
     echo = ScriptedBackend(lambda request: request.messages[-1].content.upper())
 
     async def run() -> str:

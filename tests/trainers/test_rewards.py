@@ -6,6 +6,7 @@ import asyncio
 import math
 from collections.abc import Iterable, Sequence
 from functools import cache
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -167,7 +168,7 @@ def test_format_of_a_model_at_the_table() -> None:
 
     async def game_of(*replies: str) -> SeatEpisode:
         async with LLMService(notify=lambda line: None) as llm:
-            llm.add("scripted", ScriptedBackend(replies, repeat=True))
+            llm.add("scripted", ScriptedBackend(cycle(replies)))
             specs = ["scripted", "bot:random"]
             agents = Match(game, specs, 1).seat(llm)
             return SeatEpisode(game, await play(Match(game, specs, 1), agents), 0)

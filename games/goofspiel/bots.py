@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from arena import Action, Decision, Observation, Seat
 from arena.agents.agent import MixedBot
-from games.goofspiel.game import Bid, BidsRevealed, Goofspiel, PrizeTurnedUp
+from games.goofspiel.game import Bid, GoofspielNotes
 
 Floats = NDArray[np.float64]
 
@@ -38,24 +38,17 @@ class Round:
     descending: bool
 
     @classmethod
-    def of(cls, observation: Observation) -> Round:
+    def of(cls, notes: GoofspielNotes) -> Round:
         """Return the round in which a player of a game for two must bid."""
-        game = observation.game
-        assert isinstance(game, Goofspiel)
-        me, prize = observation.player, 0
-        points: tuple[int, ...] = (0, 0)
-        hands, prizes = [set(game.deck), set(game.deck)], set(game.deck)
-        for event in observation.events:
-            match event:
-                case PrizeTurnedUp(prize):
-                    prizes.discard(prize)
-                case BidsRevealed(bids=bids, points=points):
-                    for hand, bid in zip(hands, bids, strict=True):
-                        hand.discard(bid)
-        own, other = (tuple(sorted(hands[seat])) for seat in (me, 1 - me))
-        lead = points[me] - points[1 - me]
-        descending = game.options.prizes == "descending"
-        return cls(own, other, prize, tuple(sorted(prizes)), lead, descending)
+        me, other = notes.player, 1 - notes.player
+        lead = notes.points[me] - notes.points[other]
+        descending = notes.game.options.prizes == "descending"
+        return cls(notes.hands[me], notes.hands[other], notes.prize, notes.prizes, lead, descending)
+
+
+def _notes(observation: Observation) -> GoofspielNotes:
+    assert isinstance(observation.notes, GoofspielNotes)
+    return observation.notes
 
 
 class Matching:
@@ -68,9 +61,8 @@ class Matching:
     def __init__(self, seat: Seat) -> None: ...
 
     async def act(self, observation: Observation) -> Decision:
-        prizes = [e.prize for e in observation.events if isinstance(e, PrizeTurnedUp)]
         # Each prize was answered by its own card, so this card is still in the hand.
-        return Decision(Bid(prizes[-1]))
+        return Decision(Bid(_notes(observation).prize))
 
 
 class Nearby(MixedBot):
@@ -80,13 +72,8 @@ class Nearby(MixedBot):
     """
 
     def probabilities(self, observation: Observation) -> Mapping[Action, float]:
-        hand = [bid for bid in observation.legal_actions if isinstance(bid, Bid)]
-        gone, prize = set[int](), 0
-        for event in observation.events:
-            if isinstance(event, PrizeTurnedUp):
-                prize = event.prize
-                gone.add(prize)
-        rank = sum(card < prize and card not in gone for card in range(1, prize))
+        hand, notes = observation.legal_actions.of(Bid), _notes(observation)
+        rank = sum(card < notes.prize for card in notes.prizes)
         weights = {rank: 2.0, rank + 1: 1.0, rank - 1: 1.0}
         chances = {hand[at]: weight for at, weight in weights.items() if 0 <= at < len(hand)}
         total = sum(chances.values())
@@ -107,7 +94,7 @@ class Solver(Nearby):
     def probabilities(self, observation: Observation) -> Mapping[Action, float]:
         if not self._plays_two or len(observation.legal_actions) > MOST_BY_POINTS:
             return super().probabilities(observation)
-        strategy = equilibrium(Round.of(observation))
+        strategy = equilibrium(Round.of(_notes(observation)))
         legal = observation.legal_actions
         # What is left of the first iterations is no part of the equilibrium.
         kept = [chance if chance > 0.01 else 0.0 for chance in strategy]

@@ -28,6 +28,7 @@ from arena import (
     GameAnalysis,
     GameArrays,
     GameText,
+    Notes,
     Observation,
     Panel,
     PlayGuide,
@@ -140,6 +141,12 @@ def turn_ups(prizes: tuple[int, ...]) -> tuple[ChanceOutcome, ...]:
     return tuple(ChanceOutcome(TurnUp(prize), 1 / len(prizes)) for prize in prizes)
 
 
+def without(hands: tuple[tuple[int, ...], ...], bids: Sequence[int]) -> tuple[tuple[int, ...], ...]:
+    """Return the hands after each player has bid one card."""
+    pairs = zip(hands, bids, strict=True)
+    return tuple([tuple([card for card in hand if card != bid]) for hand, bid in pairs])
+
+
 class GoofspielState(State):
     """A position. Values are replaced, never changed in place, so that copies may share them."""
 
@@ -185,12 +192,7 @@ class GoofspielState(State):
         if winner is not None:
             won = self.points[winner] + self.prize
             self.points = (*self.points[:winner], won, *self.points[winner + 1 :])
-        self.hands = tuple(
-            [
-                tuple([card for card in hand if card != bid])
-                for hand, bid in zip(self.hands, bids, strict=True)
-            ]
-        )
+        self.hands = without(self.hands, bids)
         self.bids = {}
         self.to_act = (CHANCE,) if self.prizes else ()
         self.log.append(BidsRevealed(self.prize, bids, winner, self.points))
@@ -218,10 +220,39 @@ class GoofspielState(State):
         return f"all prizes are gone; most points: {names}"
 
 
+class GoofspielNotes(Notes):
+    """Prizes, hands and points: the same for all viewers, since no bid is shown before its end."""
+
+    game: Goofspiel
+
+    def __init__(self, game: Goofspiel, player: int) -> None:
+        super().__init__(game, player)
+        self.prize = 0
+        """The prize of this round; 0 between rounds."""
+        self.prizes: tuple[int, ...] = game.deck
+        """Prizes that are still to come."""
+        self.hands: tuple[tuple[int, ...], ...] = (game.deck,) * game.num_players
+        self.bids: tuple[tuple[int, ...], ...] = ((),) * game.num_players
+        """Cards that each player has bid, in order."""
+        self.points = (0,) * game.num_players
+
+    def update(self, event: Event) -> None:
+        match event:
+            case PrizeTurnedUp(prize):
+                self.prize = prize
+                self.prizes = tuple([each for each in self.prizes if each != prize])
+            case BidsRevealed(_, bids, _, points):
+                self.prize, self.points = 0, points
+                self.hands = without(self.hands, bids)
+                pairs = zip(self.bids, bids, strict=True)
+                self.bids = tuple([(*before, bid) for before, bid in pairs])
+
+
 class GoofspielText(GameText):
     """Texts of Goofspiel."""
 
     game: Goofspiel
+    notes_type = GoofspielNotes
 
     def guide(self) -> PlayGuide:
         return PlayGuide(
@@ -266,27 +297,6 @@ class GoofspielText(GameText):
                 raise TypeError(f"{event!r} is not an event of Goofspiel")
 
 
-class GoofspielAnalysis(GameAnalysis):
-    """Other worlds of Goofspiel."""
-
-    game: Goofspiel
-
-    def resample(
-        self, history: Sequence[Step], player: int, rng: random.Random
-    ) -> list[Step] | None:
-        """Draw again each bid of the other players that is still face down."""
-        round_length = 1 + self.game.num_players  # A prize, and one bid per player.
-        sealed_from = len(history) // round_length * round_length
-        state, steps = self.game.initial_state(), list[Step]()
-        for number, step in enumerate(history):
-            action = step.action
-            if number >= sealed_from and step.player not in (CHANCE, player):
-                action = rng.choice(state.legal_actions(step.player))
-            state.apply(step.player, action)
-            steps.append(Step(step.player, action))
-        return steps
-
-
 class GoofspielArrays(GameArrays):
     """Observations of Goofspiel as arrays."""
 
@@ -307,18 +317,16 @@ class GoofspielArrays(GameArrays):
 
         A bid leaves the hand only when it is revealed, for the player who made it too.
         """
-        me, players, cards = observation.player, self.game.num_players, self.game.options.cards
-        hands, to_come = bytearray(b"\1" * players * cards), bytearray(b"\1" * cards)
-        prize, points = bytearray(cards), (0,) * players
-        for event in observation.events:
-            if isinstance(event, PrizeTurnedUp):
-                to_come[event.prize - 1], prize[event.prize - 1] = 0, 1
-            elif isinstance(event, BidsRevealed):
-                prize[event.prize - 1], points = 0, event.points
-                for seat, bid in enumerate(event.bids):
-                    hands[(seat - me) % players * cards + bid - 1] = 0
-        won = bytes((*points[me:], *points[:me]))
-        return self._from_block(bytearray().join((hands, won, prize, to_come)))
+        notes, me, deck = observation.notes, observation.player, self.game.deck
+        assert isinstance(notes, GoofspielNotes)
+        hands, points = (
+            (*notes.hands[me:], *notes.hands[:me]),
+            (*notes.points[me:], *notes.points[:me]),
+        )
+        rows = [
+            bytes(card in hand for card in deck) for hand in (*hands, (notes.prize,), notes.prizes)
+        ]
+        return self._from_block(bytearray().join((*rows[:-2], bytes(points), *rows[-2:])))
 
 
 # Table
@@ -330,48 +338,54 @@ class GoofspielView:
     def __init__(self, game: Goofspiel, seat: int | None) -> None:
         self.game = game
         self._seat = seat
-        self._prize = 0
-        self._prizes: tuple[int, ...] = game.deck
-        """Prizes that are still to come."""
-        self._bids: tuple[tuple[int, ...], ...] = ((),) * game.num_players
-        """Cards that each player has bid, in order."""
-        self._points = (0,) * game.num_players
+        self._notes = GoofspielNotes(game, seat or 0)
         self._latest = ""
 
     def update(self, event: Event) -> None:
         """Add one event that the viewer witnessed."""
-        match event:
-            case PrizeTurnedUp(prize):
-                self._prize = prize
-                self._prizes = tuple(each for each in self._prizes if each != prize)
-            case BidsRevealed(_, bids, _, points):
-                pairs = zip(self._bids, bids, strict=True)
-                self._bids = tuple((*before, bid) for before, bid in pairs)
-                self._points, self._prize = points, 0
-                self._latest = self.game.text.narrate(event)
+        self._notes.update(event)
+        if isinstance(event, BidsRevealed):
+            self._latest = self.game.text.narrate(event)
 
     def tabletop(self) -> Tabletop:
         """Return the table now; the viewer's own hand is the last."""
-        names = self.game.seat_names
-        score = Tracks(
-            tuple(Track(name, self._points[seat], seat=seat) for seat, name in enumerate(names)),
-            "Score",
-        )
-        turned = (Card(str(self._prize), "accent", "the prize of this round"),)
-        prizes = [TileRow(turned if self._prize else (), "Prize")]
-        if self._prizes:
-            coming = tuple(Card(str(prize), "muted", "a prize to come") for prize in self._prizes)
+        notes, names = self._notes, self.game.seat_names
+        score = tuple(Track(name, notes.points[seat], seat=seat) for seat, name in enumerate(names))
+        turned = (Card(str(notes.prize), "accent", "the prize of this round"),)
+        prizes = [TileRow(turned if notes.prize else (), "Prize")]
+        if notes.prizes:
+            coming = tuple(Card(str(prize), "muted", "a prize to come") for prize in notes.prizes)
             prizes.append(TileRow(coming, "To come"))
         seats = sorted(range(self.game.num_players), key=lambda seat: seat == self._seat)
         hands = Panel("Hands", tuple(map(self._hand, seats)))
-        return Tabletop((score, Panel("Prizes", tuple(prizes)), hands), self._latest)
+        parts = (Tracks(score, "Score"), Panel("Prizes", tuple(prizes)), hands)
+        return Tabletop(parts, self._latest)
 
     def _hand(self, seat: int) -> TileRow:
-        bids = self._bids[seat]
+        hand, bids = self._notes.hands[seat], self._notes.bids[seat]
         cards = tuple(
-            Card(str(card), picks=(str(Bid(card)),) if seat == self._seat else ())
-            for card in self.game.deck
-            if card not in bids
+            Card(str(card), picks=(str(Bid(card)),) if seat == self._seat else ()) for card in hand
         )
         played = f"played: {' '.join(map(str, bids))}" if bids else ""
         return TileRow(cards, self.game.seat_names[seat], played, seat)
+
+
+class GoofspielAnalysis(GameAnalysis):
+    """Other worlds of Goofspiel."""
+
+    game: Goofspiel
+
+    def resample(
+        self, history: Sequence[Step], player: int, rng: random.Random
+    ) -> list[Step] | None:
+        """Draw again each bid of the other players that is still face down."""
+        round_length = 1 + self.game.num_players  # A prize, and one bid per player.
+        sealed_from = len(history) // round_length * round_length
+        state, steps = self.game.initial_state(), list[Step]()
+        for number, step in enumerate(history):
+            action = step.action
+            if number >= sealed_from and step.player not in (CHANCE, player):
+                action = rng.choice(state.legal_actions(step.player))
+            state.apply(step.player, action)
+            steps.append(Step(step.player, action))
+        return steps

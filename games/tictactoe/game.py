@@ -201,17 +201,13 @@ class TicTacToeView:
 
     def tabletop(self) -> Tabletop:
         """Return the board now; as text, a dot is an empty square."""
-        squares = [[self._square(Mark(row, column)) for column in SIDE] for row in SIDE]
-        rows = [TileRow(tuple(line), str(row)) for row, line in zip(SIDE, squares, strict=True)]
-        lines = [
-            "  1 2 3",
-            *(
-                f"{row} {' '.join(tile.label or '.' for tile in line)}"
-                for row, line in zip(SIDE, squares, strict=True)
-            ),
+        rows = [
+            TileRow(tuple(self._square(Mark(row, column)) for column in SIDE), str(row))
+            for row in SIDE
         ]
+        lines = [f"{row.name} {' '.join(tile.label or '.' for tile in row.tiles)}" for row in rows]
         board = Squares("", tuple(rows), tuple(map(str, SIDE)))
-        return Tabletop((board,), plain="\n".join(lines))
+        return Tabletop((board,), plain="\n".join(("  1 2 3", *lines)))
 
     def _square(self, mark: Mark) -> Tile:
         place = f"row {mark.row}, column {mark.column}"
@@ -239,12 +235,11 @@ def value(last: Marks, other: Marks) -> int:
 
 def _marks(observation: Observation) -> tuple[Marks, Marks]:
     """Return the marks of the observer and of the other player."""
-    marked = [each for each in observation.events if isinstance(each, Marked)]
-    own, other = (
-        frozenset(Mark(each.row, each.column) for each in marked if (each.player == me) is mine)
-        for me, mine in ((observation.player, True), (observation.player, False))
-    )
-    return own, other
+    marks: tuple[set[Mark], set[Mark]] = (set(), set())
+    for each in observation.events:
+        assert isinstance(each, Marked)
+        marks[each.player != observation.player].add(Mark(each.row, each.column))
+    return frozenset(marks[0]), frozenset(marks[1])
 
 
 class Perfect(EvenBot):
@@ -256,8 +251,7 @@ class Perfect(EvenBot):
     def _best(self, observation: Observation) -> Sequence[Action]:
         own, other = _marks(observation)
         ranks = dict[Action, tuple[int, int]]()
-        for mark in observation.legal_actions:
-            assert isinstance(mark, Mark)
+        for mark in observation.legal_actions.of(Mark):
             after = own | {mark}
             answers = SQUARES - after - other
             traps = sum(value(other | {answer}, after) < 0 for answer in answers)
@@ -270,10 +264,8 @@ class Blocking(EvenBot):
     """Bot that completes its own line, else blocks one, and else marks any square."""
 
     def _best(self, observation: Observation) -> Sequence[Action]:
-        own, other = _marks(observation)
-        legal = observation.legal_actions
-        marks = [mark for mark in legal if isinstance(mark, Mark)]
-        for line in (own, other):
+        marks = observation.legal_actions.of(Mark)
+        for line in _marks(observation):
             if completing := [mark for mark in marks if has_line(line | {mark})]:
                 return completing
-        return legal
+        return marks

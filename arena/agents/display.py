@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 
+Named = Callable[[str], str]
+"""Function that puts the names of players in place of their numbers in a text."""
 STYLES: dict[Tone, str] = {
     "plain": "reverse",
     "hidden": "dim reverse",
@@ -44,10 +46,13 @@ class Picture:
     table: Tabletop
 
 
-def draw_table(game: Game, events: Sequence[Event], seat: int | None) -> Picture | None:
+def draw_table(
+    game: Game, events: Sequence[Event], seat: int | None, named: Named = str
+) -> Picture | None:
     """Return the table for a terminal from the events that its viewer has witnessed.
 
-    The viewer has this seat, or sees everything. Returns None if the game draws nothing.
+    The viewer has this seat, or sees everything. `named` puts names in place of numbers of
+    players. Returns None if the game draws nothing.
     """
     from rich.console import Group
     from rich.table import Table
@@ -56,7 +61,7 @@ def draw_table(game: Game, events: Sequence[Event], seat: int | None) -> Picture
     table = draw_tabletop(game, events, seat)
     if table is None:
         return None
-    panels = [_PanelDrawing(part.panel()) for part in table.panels]
+    panels = [_PanelDrawing(part.panel(), named) for part in table.panels]
     drawn: RenderableType = Group(*panels)
     height = sum(panel.height for panel in panels)
     if table.side_by_side:
@@ -64,15 +69,15 @@ def draw_table(game: Game, events: Sequence[Event], seat: int | None) -> Picture
         drawn.add_row(*panels)
         height = max((panel.height for panel in panels), default=0)
     if table.caption:
-        drawn = Group(drawn, Text(table.caption, style="dim"))
+        drawn = Group(drawn, Text(named(table.caption), style="dim"))
     return Picture(drawn, height + bool(table.caption), table)
 
 
 class _PanelDrawing:
     """A panel; its own drawing needs colours, else its rows and lines are shown."""
 
-    def __init__(self, panel: Panel) -> None:
-        self.panel = panel
+    def __init__(self, panel: Panel, named: Named) -> None:
+        self.panel, self.named = panel, named
         rows = bool(panel.columns) + len(panel.rows) + len(panel.lines)
         self.height = bool(panel.title) + max(rows, len(panel.drawing))
 
@@ -81,15 +86,15 @@ class _PanelDrawing:
 
         panel = self.panel
         if panel.title:
-            yield Text(panel.title, style="bold")
+            yield Text(self.named(panel.title), style="bold")
         if panel.drawing and not (console.no_color or console.color_system is None):
             for line in panel.drawing:
                 yield Text.assemble(*((ink.text, ink.style) for ink in line), no_wrap=True)
             return
         if panel.rows:
-            yield _rows(panel)
+            yield _rows(panel, self.named)
         for text in panel.lines:
-            yield Text(text, no_wrap=True, overflow="ellipsis")
+            yield Text(self.named(text), no_wrap=True, overflow="ellipsis")
 
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
         from rich.measure import Measurement
@@ -99,18 +104,18 @@ class _PanelDrawing:
         return Measurement(width, width)
 
 
-def _rows(panel: Panel) -> Table:
+def _rows(panel: Panel, named: Named) -> Table:
     """Return a grid with one cell for each tile, or one cell for all tiles of a row."""
     from rich.table import Table
     from rich.text import Text
 
     grid = Table.grid(padding=(0, 1))
     if panel.columns:
-        grid.add_row("", *(Text(name, style="dim") for name in panel.columns))
+        grid.add_row("", *(Text(named(name), style="dim") for name in panel.columns))
     for row in panel.rows:
-        tiles = [Text(f" {tile.label} ", style=STYLES[tile.tone]) for tile in row.tiles]
+        tiles = [Text(f" {named(tile.label)} ", style=STYLES[tile.tone]) for tile in row.tiles]
         cells = tiles if panel.columns else [Text(" ").join(tiles)]
-        grid.add_row(Text(row.name), *cells, Text(row.note, style="dim"))
+        grid.add_row(Text(named(row.name)), *cells, Text(named(row.note), style="dim"))
     return grid
 
 

@@ -17,7 +17,7 @@ from rich.text import Text
 
 from arena.agents.agent import Seat
 from arena.agents.display import Picture, draw_table, ending
-from arena.agents.names import person_spec
+from arena.agents.names import HUMAN, PlayerNames, display_names, person_spec
 from arena.agents.typed_action import ActionCompleter, guess, parse, usual_action
 from arena.core.action import Action
 from arena.core.errors import ActionError
@@ -43,8 +43,11 @@ class HumanAgent:
     decision_seconds = None
 
     def __init__(self, rest: str, seat: Seat) -> None:
-        person_spec(rest)  # Only checked: the terminal numbers the players.
         self._seat = seat
+        specs = [HUMAN] * seat.game.num_players
+        specs[seat.player] = person_spec(rest)
+        self.names = PlayerNames(display_names(specs))
+        """Names of the players; those of the others are known when the game begins."""
         # Number of events that were printed already.
         self._read = 0
         self._console = Console()
@@ -71,10 +74,8 @@ class HumanAgent:
         """The seat of the person."""
         return self._seat.player
 
-    @property
-    def name(self) -> str:
-        """The name that the other players use for this seat."""
-        return self._seat.game.seat_names[self.player]
+    def _named(self, text: object) -> str:
+        return self.names.text(str(text))
 
     def print_rest_of_game(self, state: State) -> None:
         """Print the events that the seat has witnessed since it has last read any."""
@@ -96,8 +97,10 @@ class HumanAgent:
             game = self._seat.game
             self._print(f"{game.name}: {game.summary}.\n{HELP}\n")
         elif self._console.is_terminal:
-            self._console.print(Rule(Text(f"you are {self.name}", "dim"), style="dim"))
-        picture = draw_table(self._seat.game, observation.events, self.player)
+            self._console.print(
+                Rule(Text(f"you are {self.names.of(self.player)}", "dim"), style="dim")
+            )
+        picture = draw_table(self._seat.game, observation.events, self.player, self._named)
         level = self._seat.text_level
         # The notebook is not repeated in words where the picture shows it.
         if level == "notes" and picture is not None and observation.game.text.table_shows_notes:
@@ -112,10 +115,11 @@ class HumanAgent:
         self, answer: str, observation: Observation
     ) -> tuple[Action | None, Action | None]:
         """Return the action that was typed, or None and the action that Enter accepts now."""
+        typed = self.names.typed(answer)
         try:
-            return parse(answer, observation), None
+            return parse(typed, observation), None
         except ActionError:
-            meant = guess(answer, observation)
+            meant = guess(typed, observation)
         if meant.action is not None:
             self._print(f"Did you mean '{meant.action}'? Enter accepts it; or type another action.")
         else:
@@ -127,7 +131,7 @@ class HumanAgent:
         if not text:
             return
         wrap = not self._console.is_terminal
-        self._console.print(Text(text, style), highlight=False, soft_wrap=wrap)
+        self._console.print(Text(self._named(text), style), highlight=False, soft_wrap=wrap)
 
     def _answered(self, answer: str, observation: Observation) -> bool:
         """Carry out a command (`help`, `all`, `table`); return False for anything else."""
@@ -144,7 +148,7 @@ class HumanAgent:
 
     def _draw_table(self, events: Sequence[Event]) -> bool:
         """Print the table; return whether there is one."""
-        picture = draw_table(self._seat.game, events, self.player)
+        picture = draw_table(self._seat.game, events, self.player, self._named)
         self._print_picture(picture)
         return picture is not None
 
@@ -153,7 +157,9 @@ class HumanAgent:
             return
         # On a narrow terminal in words.
         is_narrow = self._console.width < PICTURE_WIDTH
-        self._console.print(Text(picture.table.text()) if is_narrow else picture.renderable)
+        self._console.print(
+            Text(self._named(picture.table.text())) if is_narrow else picture.renderable
+        )
         legend = picture.table.legend
         if legend and not is_narrow:
             signs = "   ".join(f"{sign} {meaning}" for sign, meaning in legend.items())
@@ -163,18 +169,22 @@ class HumanAgent:
         """Ask again before an irrevocable action. On a pipe, a line is a decision."""
         if not self._seat.game.is_irrevocable(action) or not _has_keyboard():
             return True
-        answer = await _prompt(f"{action}: this cannot be taken back. Sure? [y/N] ", None)
+        answer = await _prompt(f"{self._named(action)}: this cannot be taken back. Sure? [y/N] ")
         return answer.strip().casefold() in YES
 
     async def _ask(self, observation: Observation, default: Action | None) -> str:
-        prompt = f"You [Enter: {default}]> " if default is not None else "You> "
+        prompt = "You> "
+        if default is not None:
+            prompt = f"You [Enter: {self._named(default)}]> "
         # A person who closes the input leaves, and the game cannot go on without that seat.
         if sys.stdin is None:
             raise KeyboardInterrupt
         # Completion needs a terminal. On a pipe, plain lines are read in a thread, so that other
         # players go on.
         if _has_keyboard():
-            return await _prompt(prompt, observation)
+            legal = observation.legal_actions
+            words = [*map(str, legal), *(f"{offer.kind.verb} " for offer in legal.speech)]
+            return await _prompt(prompt, [*map(self._named, words)])
         print(prompt, end="", flush=True)
         line: str = await asyncio.to_thread(sys.stdin.readline)
         if not line:
@@ -201,12 +211,9 @@ def _has_keyboard() -> bool:
     return sys.stdin is not None and sys.stdin.isatty()
 
 
-async def _prompt(prompt: str, observation: Observation | None) -> str:
-    """Read a line from the keyboard; with an observation, Tab completes its actions."""
-    completer = None
-    if observation is not None:
-        legal = observation.legal_actions
-        completer = ActionCompleter([*map(str, legal), *(f"{o.kind.verb} " for o in legal.speech)])
+async def _prompt(prompt: str, words: Sequence[str] = ()) -> str:
+    """Read a line from the keyboard; Tab completes the words."""
+    completer = ActionCompleter(words) if words else None
     session: PromptSession[str] = PromptSession(
         completer=completer,
         complete_while_typing=completer is not None,

@@ -17,6 +17,8 @@ from arena.core.text import appearance, one_line, plain_letters
 
 HUMAN = "human"
 LONGEST_NAME = 24
+_NUMBERS = re.compile(r"\bPlayers? (\d+(?:(?:, | and |, and | or )\d+)*)\b")
+"""The numbers of players in a text: "Player 0", "Players 1, 2 and 3"."""
 # Letters of any script, digits and blanks. No "+" or ":", which are part of a SPEC.
 _NAME = re.compile(r"\w[\w '.\-]*")
 _NUMBERED = re.compile(r"(?:player|seat)s? ?[\dlo]+")
@@ -51,6 +53,44 @@ def display_names(specs: Sequence[str]) -> list[str]:
             names[seat] = next(each for each in numbered if appearance(each) not in used)
             used.add(appearance(names[seat]))
     return names
+
+
+class PlayerNames:
+    """Names of the players of a game, in texts that number the players from 0.
+
+    Example:
+        >>> names = PlayerNames(["Ada", "Detective"])
+        >>> names.text("Player 1 shows Player 0 a card.")
+        'Detective shows Ada a card.'
+        >>> names.typed("propose ada, detective")
+        'propose Player 0, Player 1'
+    """
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names = list(names)
+        # A longer name may begin with a shorter one. Each seat has a group of the expression.
+        self._order = sorted(range(len(names)), key=lambda seat: -len(names[seat]))
+        any_name = "|".join(f"({re.escape(names[seat])})" for seat in self._order)
+        self._any_name = re.compile(rf"(?<!\w)(?:{any_name})(?!\w)", re.IGNORECASE)
+
+    def of(self, seat: int) -> str:
+        """Return the name of the player in a seat."""
+        return self._names[seat] if seat < len(self._names) else f"Player {seat + 1}"
+
+    def text(self, text: str) -> str:
+        """Return a text with the names of the players in place of their numbers."""
+        return _NUMBERS.sub(lambda found: re.sub(r"\d+", self._of, found[1]), text)
+
+    def typed(self, text: str) -> str:
+        """Return what a person has typed, with numbers in place of names."""
+        return self._any_name.sub(self._number, text)
+
+    def _number(self, name: re.Match[str]) -> str:
+        assert name.lastindex is not None, "each name is a group"
+        return f"Player {self._order[name.lastindex - 1]}"
+
+    def _of(self, number: re.Match[str]) -> str:
+        return self.of(int(number[0]))
 
 
 def _plain(name: str) -> str:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 
+from arena.agents.names import PlayerNames, display_names
 from arena.agents.seating import make_agent
 from arena.cli.options import LOCAL, ExecutorOptions, games_that_fit, has_models, probe_models
 from arena.cli.terminal import echo, progress_bar, run_until_stopped, settle_accounts
@@ -314,6 +315,7 @@ class Epilogue:
 
     def begin(self, header: Header, state: State) -> None:
         self._state = state
+        self._agent.names = PlayerNames(display_names(header.players))
 
     def ply(self, ply: Ply, state: State) -> None:
         """Show the events to a person who is out; else they are shown at the person's next move."""

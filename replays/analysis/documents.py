@@ -63,8 +63,6 @@ class GameJson(GameFactsJson):
     """SPEC of each seat's player."""
     names: list[str]
     """Name of each player for people; texts number the players from 0."""
-    has_people: bool
-    """People play, so pages show the names."""
     text_level: str
     created: str
     """ISO 8601."""
@@ -316,6 +314,8 @@ class ListedReplayJson(TypedDict):
     game: str
     variant: str | None
     players: list[str]
+    names: list[str]
+    """Name of each player for people, as in `reason`."""
     created: str
     status: Literal["terminated", "truncated", "running", "unfinished", "unreadable"]
     """"unfinished": there is no outcome, and the file is no longer written."""

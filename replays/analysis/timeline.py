@@ -9,7 +9,6 @@ from functools import cached_property
 from arena import CHANCE, Action, Decision, Event, Game, Header, PlacedKnowledge, Ply, Replay
 from arena.agents.names import display_names
 from arena.core.analysis import Appraiser
-from arena.core.spec import Spec
 from replays.analysis.documents import (
     BranchJson,
     EventJson,
@@ -123,7 +122,6 @@ def _game_json(timeline: Timeline, seat: int | None) -> GameJson:
         **game_facts(game),
         "specs": list(header.players),
         "names": display_names(header.players),
-        "has_people": any(Spec.parse(spec).is_human for spec in header.players),
         "text_level": header.text_level,
         "created": header.created.isoformat(),
         "branches": _branches_json(timeline, seat),

@@ -19,6 +19,7 @@ from rich.text import Text
 
 from arena import Event, Game, Header, Outcome, Ply, Replay, State
 from arena.agents.display import draw_table, ending
+from arena.agents.names import PlayerNames, display_names
 from arena.core.text import bits_text, printable
 from replays.analysis.sanitize import cut
 
@@ -106,7 +107,8 @@ def draw_frame(
     """
     game = snapshot.game
     events = [event for event in snapshot.events if event.shown_to(seat)]
-    picture = draw_table(game, events, seat)
+    named = PlayerNames(display_names(specs)).text
+    picture = draw_table(game, events, seat, named)
     table: RenderableType = picture.renderable if picture else Text("")
     lines = picture.lines if picture else 1
     if width < MIN_PICTURE_WIDTH:
@@ -119,7 +121,7 @@ def draw_frame(
     latest = Table.grid(padding=(0, 1, 0, 0))
     for event in events[-room:]:
         private = event.audience is not None  # Marked, because only some have seen it.
-        text = Text(game.text.narrate(event), style="dim" if private else "")
+        text = Text(named(game.text.narrate(event)), style="dim" if private else "")
         latest.add_row(Text("·" if private else " ", "dim"), text)
     rule = Rule(Text(caption, style="dim"), style="dim", align="right")
     return Group(table, seats, rule, Tail(latest, room))
@@ -142,9 +144,7 @@ def _draw_seats(
     for _ in range(per_row):
         table.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
     cells = []
-    for seat, spec in enumerate(map(printable_lines, specs)):
-        # The model or bot without its provider.
-        whole = spec.partition(":")[2].rpartition("/")[2] or spec
+    for seat, whole in enumerate(map(printable_lines, display_names(specs))):
         # While several players commit at once, a seat must not see who has already done so.
         acts = seat in snapshot.to_act and viewer in (None, seat)
         bits = entropy(seat, snapshot) if viewer in (None, seat) else None
@@ -154,7 +154,7 @@ def _draw_seats(
         name = whole if not note or len(whole) <= room else f"{whole[: room - 1]}…"
         mark = ("▶" if acts else " ", "bold magenta")
         style = "red" if seat in notes else "dim"
-        cells.append(Text.assemble(mark, f"{seat} {name}", (f" {note}", style)))
+        cells.append(Text.assemble(mark, f"{seat + 1} {name}", (f" {note}", style)))
     for first in range(0, len(cells), per_row):
         table.add_row(*cells[first : first + per_row])
     return table
@@ -179,6 +179,7 @@ class LiveView:
     def __init__(self, game: Game, specs: Sequence[str]) -> None:
         self.game = game
         self.specs = specs
+        self._named = PlayerNames(display_names(specs)).text
         self._console = Console()
         self._knowledge = [game.analysis.knowledge(seat) for seat in range(game.num_players)]
         self._live: Live | None = None
@@ -207,9 +208,10 @@ class LiveView:
             self._draw(f"{self._failures} moves failed" if self._failures else "")
             return
         for event in filter(lambda event: event.shown_to(None), ply.events):
-            print(self.game.text.narrate(event))
+            print(self._named(self.game.text.narrate(event)))
         if ply.decision.failure:
-            print(f"! player {ply.player}: {ply.decision.failure}; a fallback was played for it")
+            name = self._named(f"Player {ply.player}")
+            print(f"! {name}: {ply.decision.failure}; a fallback was played for it")
         sys.stdout.flush()
 
     def end(self, outcome: Outcome) -> None:
@@ -217,7 +219,7 @@ class LiveView:
         if self._live:
             self._draw(outcome.status)
         self.close()
-        print(ending(self.game, outcome))
+        print(self._named(ending(self.game, outcome)))
 
     def close(self) -> None:
         """Close the display; safe to call twice."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -16,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from arena import Replay
+from arena.agents.names import PlayerNames
 from arena.core.text import bits_text
 from arena.core.view.tabletop import draw_tabletop
 from replays.analysis.documents import AttemptJson, CommentJson, DecisionJson, PosteriorJson
@@ -35,7 +35,7 @@ KEYS = {
     "Home End": "first, last position",
     "[ ]": "previous, next move of the focused seat",
     "m M": "next, previous mistake",
-    "0 … 9   o": "view of this seat; everything open",
+    "1 … 9   o": "view of this player; everything open",
     "f": "focus the next seat (with everything open)",
     "t g d": "table, grid (posterior), decision with all comments on it",
     "Esc  ?  q": "back to the table; this help; quit",
@@ -44,7 +44,7 @@ MARKS = {
     "▶": "must act",
     "░▒▓█ 25": "grid: exact probability given what the seat has seen; percent",
     "5.20 bits": "entropy of the seat's posterior: what it does not know yet",
-    "· Player 1 …": "event that only some seats witnessed",
+    "· Ada shows …": "event that only some seats witnessed",
     "!": "mistake: a perfect reasoner in this seat would have known better",
     " ": "(what a move revealed is judged only with everything open)",
 }
@@ -56,6 +56,7 @@ class PanelContext:
 
     replay: Replay
     analysis: ReplayAnalysis
+    names: PlayerNames
     position: int
     """Number of plies played."""
     seat: int | None
@@ -87,7 +88,7 @@ def grid_panel(context: PanelContext) -> RenderableType:
     """Return the posterior of the focused seat at this position."""
     posterior = context.analysis.posterior(context.focus)
     focus_hint = "   f: another seat" if context.seat is None else ""
-    title = f"Posterior of seat {context.focus}"
+    title = f"Posterior of {context.names.of(context.focus)}"
     if posterior is None:
         return Group(heading(title), hint(NO_POSTERIOR + focus_hint))
     entry, places = entry_at(posterior, context.position), posterior["places"]
@@ -97,10 +98,9 @@ def grid_panel(context: PanelContext) -> RenderableType:
     detail = f" · entropy {bits_text(entry['bits'])} · possible worlds: {worlds}"
     if entry["grid"] is None or not places:
         return Group(heading(title, detail), hint(focus_hint.strip()))
-    labels = place_labels(places)
-    named = zip(labels, map(printable_lines, places), strict=True)
-    # "P0" explains itself below the names of seats.
-    meanings = [" ".join(pair) for pair in named if not re.fullmatch(r"\w+ \d+", pair[1])]
+    named = [printable_lines(context.names.text(place)) for place in places]
+    labels = place_labels(named)
+    meanings = [" ".join(pair) for pair in zip(labels, named, strict=True)]
     legend = hint("   ".join([*meanings, LEGEND + focus_hint]))
     return Group(heading(title, detail), _draw_grid(posterior, entry["grid"], labels), legend)
 
@@ -145,7 +145,7 @@ def place_labels(places: Sequence[str]) -> list[str]:
         words = place.split()
         initials = "".join(word if word.isdecimal() else word[0] for word in words)
         labels.append((initials if len(words) > 1 else place)[:3])
-    return labels if len(set(labels)) == len(labels) else [str(n) for n in range(len(places))]
+    return labels if len(set(labels)) == len(labels) else [str(n + 1) for n in range(len(places))]
 
 
 # Comments
@@ -162,15 +162,15 @@ def comments_at(comments: Iterable[CommentJson], position: int) -> list[CommentJ
     return sorted(current, key=lambda comment: (not comment["mistake"], comment["ply"]))
 
 
-def draw_comments(comments: Iterable[CommentJson]) -> Table:
+def draw_comments(comments: Iterable[CommentJson], names: PlayerNames) -> Table:
     """Return the comments; the mark of a mistake is legible without colour."""
     table = Table.grid(padding=(0, 1, 0, 0))
     for comment in comments:
         mistake = comment["mistake"]
-        author = f"seat {comment['player']}, ply {comment['ply'] + 1}: "
+        author = f"{names.of(comment['player'])}, ply {comment['ply'] + 1}: "
         text = Text.assemble(
             (f"mistake of {author}", "bold red") if mistake else (author, "dim"),
-            printable_lines(comment["text"]),
+            printable_lines(names.text(comment["text"])),
         )
         table.add_row(Text("!", "bold red") if mistake else Text("·", "dim"), text)
     return table
@@ -185,19 +185,21 @@ def decision_panel(context: PanelContext) -> RenderableType:
         return hint("The game has not started.")
     decision = context.analysis.decision(context.position - 1, context.seat)
     if decision is not None:
-        comments = draw_comments(comments_at(context.comments, context.position))
+        found = comments_at(context.comments, context.position)
+        comments = draw_comments(found, context.names)
         return Group(comments, *_decision_parts(context, decision))
     if context.seat is None:
-        return hint(f"A chance move. ]: the next move of seat {context.focus}")
-    return hint(f"This was not a move of seat {context.seat}. ]: its next move")
+        return hint(f"A chance move. ]: the next move of {context.names.of(context.focus)}")
+    return hint(f"This was not a move of {context.names.of(context.seat)}. ]: the next move")
 
 
 def _decision_parts(context: PanelContext, decision: DecisionJson) -> Iterator[RenderableType]:
     player, choices = decision["player"], len(decision["legal"]) + decision["more_legal"]
     spec = players_at(context.replay.header, decision["ply"])[player].removeprefix("bot:")
+    name, action = context.names.of(player), context.names.text(decision["action"])
     seconds = "" if decision["seconds"] is None else f" · {decision['seconds']:.2f} s"
     yield heading(
-        printable_lines(f"Ply {decision['ply'] + 1}, seat {player} {spec}: {decision['action']}"),
+        printable_lines(f"Ply {decision['ply'] + 1}, {name} ({spec}): {action}"),
         f" · one of {choices:,} legal actions{seconds}",
     )
     if decision["failure"] is not None:

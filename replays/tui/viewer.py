@@ -15,6 +15,7 @@ from rich.segment import Segment, SegmentLines
 from rich.text import Text
 
 from arena import CHANCE, Replay
+from arena.agents.names import PlayerNames, display_names
 from replays.analysis.posterior import entry_at
 from replays.analysis.replay_analysis import ReplayAnalysis
 from replays.analysis.timeline import players_at
@@ -83,6 +84,7 @@ class TerminalViewer:
         self.console = Console()
         self.snapshots = take_snapshots(replay)
         self.seats = len(replay.header.players)
+        self.names = PlayerNames(display_names(replay.header.players))
         self.analysis = ReplayAnalysis(replay)
         self._room = 1
         """Lines of the panel on the screen; set when it is drawn."""
@@ -91,7 +93,7 @@ class TerminalViewer:
     def context(self) -> PanelContext:
         """The position and the perspective."""
         focus = self.chosen_seat if self.seat is None else self.seat
-        return PanelContext(self.replay, self.analysis, self.position, self.seat, focus)
+        return PanelContext(self.replay, self.analysis, self.names, self.position, self.seat, focus)
 
     def run(self) -> None:
         """Show the screen and handle keys until the user quits."""
@@ -115,8 +117,8 @@ class TerminalViewer:
         """Handle one key, by its name in prompt_toolkit; return False to quit."""
         before, self.message = self.context, ""
         panel = self.panel
-        if key.isascii() and key.isdecimal() and int(key) < self.seats:
-            self.seat = int(key)
+        if key.isascii() and key.isdecimal() and 1 <= int(key) <= self.seats:
+            self.seat = int(key) - 1
         elif panel != TABLE and key in SCROLL:
             self.scroll += SCROLL[key]
         elif panel != TABLE and key in PAGE:
@@ -194,19 +196,20 @@ class TerminalViewer:
 
     def title(self) -> Text:
         """Return the title of the position."""
-        view = "everything open" if self.seat is None else f"view of seat {self.seat}"
+        view = "everything open" if self.seat is None else f"view of {self.names.of(self.seat)}"
         at = f"ply {self.position}/{len(self.replay.moves)}"
         turn = f"turn {self.snapshots[self.position].turn}"
         return format_title(self.replay.header, self.seat, (turn, at, view))
 
     def remarks(self) -> RenderableType:
         """Return the comments on the position and, at the last one, the result."""
-        comments = draw_comments(comments_at(self.context.comments, self.position))
+        comments = draw_comments(comments_at(self.context.comments, self.position), self.names)
         outcome = self.replay.outcome
         if outcome is None or self.position < len(self.replay.moves):
             return comments
         returns = ", ".join(f"{each:g}" for each in outcome.returns)
-        result = printable_lines(f"{outcome.status}: {outcome.reason}; returns: {returns}")
+        reason = self.names.text(outcome.reason)
+        result = printable_lines(f"{outcome.status}: {reason}; returns: {returns}")
         return Group(Text(result, style="bold"), comments)
 
     def table(self, width: int, height: int) -> RenderableType:
@@ -292,11 +295,11 @@ def step_through(replay: Replay, ply: int | None, seat: int | None) -> None:
 
 
 def _print_events(replay: Replay, seat: int | None) -> None:
-    game = replay.make_game()
+    game, names = replay.make_game(), PlayerNames(display_names(replay.header.players))
     print(f"{format_title(replay.header, seat)}: {', '.join(replay.header.players)}")
     for walked in replay.walk():
         for event in walked.ply.events:
             if event.shown_to(seat):
-                print(game.text.narrate(event))
+                print(names.text(game.text.narrate(event)))
     if replay.outcome:
-        print(f"{replay.outcome.status}: {replay.outcome.reason}")
+        print(f"{replay.outcome.status}: {names.text(replay.outcome.reason)}")

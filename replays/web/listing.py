@@ -11,6 +11,7 @@ from typing import IO
 
 from pydantic import ValidationError
 
+from arena.agents.names import PlayerNames, display_names
 from arena.core.errors import ReplayError
 from arena.core.text import shorten
 from arena.episodes.record import Header, OutcomeLine
@@ -31,6 +32,7 @@ EMPTY_ROW: ListedReplayJson = {
     "game": "",
     "variant": None,
     "players": [],
+    "names": [],
     "created": "",
     "status": "unreadable",
     "reason": "",
@@ -216,13 +218,14 @@ def _parse_outcome(tail: bytes) -> OutcomeLine | None:
 
 
 def _listed(file: ServedFile, header: Header, outcome: OutcomeLine | None) -> ListedReplayJson:
-    variant = header.options.get("variant")
+    variant, names = header.options.get("variant"), display_names(header.players)
     row: ListedReplayJson = {
         **EMPTY_ROW,
         "path": file.name,
         "game": header.game,
         "variant": variant if isinstance(variant, str) else None,
         "players": list(header.players),
+        "names": names,
         "created": header.created.isoformat(),
         "status": "unfinished",
         "bytes": file.version.bytes,
@@ -230,7 +233,7 @@ def _listed(file: ServedFile, header: Header, outcome: OutcomeLine | None) -> Li
     if header.branches:  # The last branch, without its seed.
         row["branch"] = {"parent": header.branches[-1].parent, "ply": header.branches[-1].ply}
     if outcome:
-        row["status"], row["reason"] = outcome.status, outcome.reason
+        row["status"], row["reason"] = outcome.status, PlayerNames(names).text(outcome.reason)
         seats = range(len(outcome.returns))
         row["winners"] = list(filter(outcome.outcome.is_winner, seats))
         row["returns"], row["turns"] = list(outcome.returns), outcome.turns

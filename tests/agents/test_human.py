@@ -114,7 +114,7 @@ def test_a_whole_game_on_a_terminal(tmp_path: Path, answer: str) -> None:
     with Terminal([*command.split(), str(tmp_path)]) as terminal:
         shown = terminal.until("You>")
         assert (
-            shown.index("Player 0 holds")
+            shown.index("Player 1 holds")
             < shown.index("Seen so far")
             < shown.index("Your action: ")
         )
@@ -125,7 +125,7 @@ def test_a_whole_game_on_a_terminal(tmp_path: Path, answer: str) -> None:
         assert "Did you mean 'suggest Miss Scarlett, Rope, Kitchen'?" in shown
         terminal.press("\r")
         shown = terminal.until("end turn]>")
-        assert "Player 0 suggests Miss Scarlett, Rope, Kitchen." in shown and "Seen so far" in shown
+        assert "Player 1 suggests Miss Scarlett, Rope, Kitchen." in shown and "Seen so far" in shown
         terminal.press("accuse mrs white, rope, hall\r")
         terminal.until("Sure?")
         terminal.press(f"{answer}\r")
@@ -133,7 +133,7 @@ def test_a_whole_game_on_a_terminal(tmp_path: Path, answer: str) -> None:
             terminal.until("end turn]>")
             terminal.press("\r")
         shown = terminal.until("Replay:")
-        accused = "Player 0 accuses Mrs White, Rope, Hall, and is wrong" in shown
+        accused = "Player 1 accuses Mrs White, Rope, Hall, and is wrong" in shown
         assert accused == (answer == "y")
         assert "No result: stopped after 1 turns." in shown
         assert terminal.wait() == 0
@@ -152,7 +152,7 @@ def test_a_person_who_is_out_reads_on(capsys: pytest.CaptureFixture[str]) -> Non
     assert not capsys.readouterr().out and not state.is_out(1)
     _step(state, 4, "pass", watcher)
     assert state.is_out(1) and not state.is_out(4)
-    assert "Player 1 (Villager) died in night 1." in capsys.readouterr().out
+    assert "Player 2 (Villager) died in night 1." in capsys.readouterr().out
     for player in state.to_act:
         _step(state, player, "pass", watcher)
     assert capsys.readouterr().out.count("\n") == 2, "the vote and the night, once"

@@ -216,8 +216,8 @@ def test_a_person_plays_on_a_pipe_and_sees_only_its_own(tmp_path: Path) -> None:
     assert "'show me' is not allowed now" in done.stdout
     assert "Name the suspect and the room too." in done.stdout
     assert "One suspect, one weapon and one room" in done.stdout
-    assert "You are Player 0." in done.stdout and "Player 0 holds" in done.stdout
-    assert "Player 1 holds" not in done.stdout and "Player 2 holds" not in done.stdout
+    assert "You are Player 1." in done.stdout and "Player 1 holds" in done.stdout
+    assert "Detective 1 holds" not in done.stdout and "Detective 2 holds" not in done.stdout
     assert "No result: stopped after 1 turns." in done.stdout
 
 
@@ -234,7 +234,8 @@ def test_a_person_by_another_spelling_sees_no_more(tmp_path: Path) -> None:
         cwd=tmp_path,
         typed="end\n",
     )
-    assert "Player 1 holds" not in done.stdout and "Player 2 holds" not in done.stdout
+    assert "Player 1 holds" in done.stdout
+    assert "Detective 1 holds" not in done.stdout and "Detective 2 holds" not in done.stdout
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")

@@ -87,8 +87,8 @@ def test_a_picture_fits_80_by_24(tmp_path: Path, variant: str, players: int) -> 
 def test_a_seat_sees_no_more_than_it_saw(tmp_path: Path) -> None:
     replay = recorded(tmp_path, players=3)
     text = drawn(TerminalViewer(replay, len(replay.moves), 1), height=40)
-    assert "view of seat 1" in text
-    assert "Player 0 shows Player 2:" not in text
+    assert "view of Random 2" in text
+    assert "Random 1 shows Random 3:" not in text
     assert text.count(" bits ") == 1, "what others do not know is not for this seat"
 
 
@@ -129,7 +129,7 @@ def test_a_seat_is_shown_nothing_of_the_others(tmp_path: Path) -> None:
             viewer.position, viewer.panel = len(replay.moves), panel
             shown[panel] = drawn(viewer, height=60)
         assert (f"seed {replay.header.seed}" in "".join(shown.values())) == (seat is None)
-        assert seat is None or f"Posterior of seat {seat}" in shown["grid"]
+        assert seat is None or f"Posterior of Random {seat + 1}" in shown["grid"]
         assert all(each["player"] == seat for each in viewer.analysis.comments(seat)) or (
             seat is None
         )
@@ -220,11 +220,11 @@ def test_on_a_real_terminal(tmp_path: Path) -> None:
 
     until(b"everything open")
     end = b"\x1b[F"
-    for key, words in ((end, b"ply %d/" % len(replay.moves)), (b"1", b"view of seat 1")):
+    for key, words in ((end, b"ply %d/" % len(replay.moves)), (b"2", b"view of Random 2")):
         os.write(ours, key)
         until(words)
     os.write(ours, b"g")
-    until(b"Posterior of seat 1")
+    until(b"Posterior of Random 2")
     os.write(ours, b"\x1b")
     until(b"Seen so far")
     fcntl.ioctl(ours, termios.TIOCSWINSZ, struct.pack("4H", 40, 120, 0, 0))

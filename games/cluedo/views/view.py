@@ -269,7 +269,10 @@ class CluedoView:
         width = 24 - 2 * game.num_players if game.has_board else 15
         heading = [Ink(f" {title:<{width}}", "dim italic")]
         for seat in range(game.num_players):
-            heading += [Ink(" "), Ink(f"{seat}", "bold reverse" if seat == self._seat else "bold")]
+            heading += [
+                Ink(" "),
+                Ink(f"{seat + 1}", "bold reverse" if seat == self._seat else "bold"),
+            ]
         lines = [(*heading, Ink(" E", "bold"))]
         lines += [self._row(card, signs[card], width) for card in first]
         if second:

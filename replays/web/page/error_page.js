@@ -20,7 +20,7 @@ function drawPerspectives(error, page) {
   const others = [null, ...seats].filter((seat) => seat !== page.requestedSeat);
   const offered = others.filter((seat) => page.source.offers(seat));
   const links = offered.map((seat) => {
-    const name = seat === null ? "Everything open" : `Seat ${seat}`;
+    const name = seat === null ? "Everything open" : `Seat ${seat + 1}`;
     const href = addressOf({ ...page.fileAddress(seat), at: 0, seat });
     return h("li", null, h("a", { href }, name));
   });

@@ -8,7 +8,6 @@ import { seatMark, seatName } from "./seats.js";
 const CERTAIN = 1e-9;
 const LARGE_CHANGE = 0.1;
 const OPEN = "lies open";
-const LONGEST_HEADING = 6;
 
 export class Grid {
   constructor(page) {
@@ -47,7 +46,7 @@ export class Grid {
       onchange: () => this.page.setPinned(this.pin.checked),
     });
     const hint = "Hold this seat; otherwise the grid follows the player who moves";
-    return [this.select, h("label", { class: "pin", title: hint }, this.pin, " hold")];
+    return [this.select, h("label", { class: "pin", title: hint }, this.pin, " Keep this player")];
   }
 
   setPosterior(posterior) {
@@ -103,10 +102,10 @@ export class Grid {
   place(game, place) {
     const seat = game.seats.indexOf(place);
     if (seat < 0) return h("bdi", null, place);
-    return [
-      seatMark(seat),
-      h("bdi", { class: seat === this.focus ? "self" : null }, this.page.you === seat ? "You" : short(game, place)),
-    ];
+    // The number of the seat: names are too wide for the columns, and are on the mark's tooltip.
+    const number = this.page.you === seat ? "You" : seat + 1;
+    const shown = h("span", { class: seat === this.focus ? "self" : null, "aria-hidden": "true" }, number);
+    return [seatMark(seat), spoken(place), shown];
   }
 
   row(thing, places) {
@@ -228,15 +227,4 @@ function write(each, probability) {
   else if (impossible) fill(cell, h("span", { "aria-hidden": "true" }, "–"), spoken("impossible"));
   else fill(cell, percent(probability));
   cell.title = probability === null ? "" : `${number(probability * 100, 3)} %`;
-}
-
-// "Player 3" is shortened to "3", since the mark of the seat is above it, and "Detective 2" to
-// "Dete 2": columns are narrow.
-function short(game, name) {
-  const end = name.match(/^Player (\d+)$/);
-  if (end && game.seats.every((each) => /^Player \d+$/.test(each))) return [spoken("Player "), end[1]];
-  if (name.length <= LONGEST_HEADING) return name;
-  const [, digits] = name.match(/(\s?\d*)$/);
-  const shown = name.slice(0, LONGEST_HEADING - digits.length).trimEnd() + digits;
-  return [spoken(name), h("span", { "aria-hidden": "true" }, shown)];
 }

@@ -280,7 +280,7 @@ function drawPlayers(row) {
         "li",
         { class: row.winners.includes(seat) ? "winner" : null },
         row.winners.includes(seat) ? [icon("good"), spoken("won: ")] : null,
-        h("bdi", null, spec),
+        h("bdi", { title: spec }, /^human(:|$)/.test(spec) ? row.names[seat] : spec),
       ),
     ),
   );

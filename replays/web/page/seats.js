@@ -43,7 +43,7 @@ export function seatMark(seat) {
 }
 
 export function seatName(game, seat) {
-  return game.seats[seat] ?? (seat === -1 ? "Chance" : `Seat ${seat}`);
+  return game.seats[seat] ?? (seat === -1 ? "Chance" : `Seat ${seat + 1}`);
 }
 
 export function seatLabel(game, seat) {

@@ -19,7 +19,7 @@ export function openSource() {
   return named(element ? new FileSource(JSON.parse(element.textContent)) : new ServerSource());
 }
 
-// The source with the names of the players in place of their numbers where people have played.
+// The source with the names of the players in place of their numbers.
 function named(source) {
   let names = null;
   const rename = (document) => (names ? names.tree(document, AS_RECORDED) : document);
@@ -28,8 +28,7 @@ function named(source) {
   return Object.assign(Object.create(source), Object.fromEntries(methods), {
     async timeline(file, seat, first, signal) {
       const timeline = await source.timeline(file, seat, first, signal);
-      const { has_people: hasPeople, names: all } = timeline.game;
-      names = hasPeople ? new Names(all) : null;
+      names = new Names(timeline.game.names);
       return rename(timeline);
     },
     comments: (file, seat, signal, add) => source.comments(file, seat, signal, (each) => add(rename(each))),

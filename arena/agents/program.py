@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -32,6 +33,8 @@ from arena.llm.environment import program_environment, redact_keys
 from arena.llm.settings import Settings
 
 PROTOCOL = 1
+_ERROR = re.compile(r"\w*(Error|Exception|panic)\b")
+"""The beginning of a line that says why a program has ended."""
 MAX_LISTED = 1_000
 """Legal actions in a message; negotiation may have tens of thousands."""
 MAX_FAILURE = 500
@@ -114,7 +117,9 @@ class ProgramAgent:
             return ""
         details["stderr"], self._program.messages = self._program.messages, ""
         lines = str(details["stderr"]).strip().splitlines()
-        return f"; its standard error ends with: {lines[-1]}" if lines else ""
+        # Some interpreters print more below the error.
+        errors = [line for line in lines if _ERROR.match(line)]
+        return f"; its standard error says: {(errors or lines)[-1]}" if lines else ""
 
     def _start_message(self) -> dict[str, JsonValue]:
         game = self._seat.game

@@ -10,6 +10,7 @@ from arena.agents.chat_agent import ChatAgent
 from arena.core.errors import UsageError
 from arena.core.game import Game
 from arena.core.spec import Spec, redacted
+from arena.core.text import did_you_mean
 from arena.plugins.catalog import run_plugin
 from arena.plugins.loader import catalog
 
@@ -21,7 +22,8 @@ def make_bot(rest: str, seat: Seat) -> Agent:
     """Make the bot of this name for the game of the seat; every game has `bot:random`."""
     names = bot_names(seat.game.name)
     if rest not in names:
-        raise UsageError(f"{seat.game.name} has no bot '{rest}'; its bots are: {', '.join(names)}")
+        near, listed = did_you_mean(rest, names), ", ".join(names)
+        raise UsageError(f"{seat.game.name} has no bot '{rest}'; {near}its bots are: {listed}")
     # A game's own bot hides a general one of the same name.
     known = catalog().names("bot")
     name = next(

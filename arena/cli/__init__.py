@@ -95,6 +95,15 @@ COMMANDS = {
 }
 """The commands by name; each file is imported when its command is used."""
 
+WELCOME = """\
+Three things to try, in any folder:
+
+  arena web                       play in the browser; games and results appear there
+  arena play cluedo               watch four bots deduce
+  arena eval cluedo --player bot:detective --baseline bot:novice
+                                  how much better is one of them, and how sure is that?
+"""
+
 GROUPS = {
     "Play": "play replay web list",
     "Evaluate": "eval tournament bench exploit",
@@ -174,9 +183,11 @@ def main() -> None:
 
 
 def run(arguments: list[str]) -> int:
-    """Run one command and return its exit code."""
+    """Run one command and return its exit code; without a command, show the help."""
+    if not arguments:
+        print(WELCOME)
     try:
-        with app.make_context("arena", arguments) as ctx:
+        with app.make_context("arena", arguments or ["--help"]) as ctx:
             code = app.invoke(ctx)
         if sys.stdout is not None:
             sys.stdout.flush()

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from arena.cli.options import OutputOptions
 from arena.core.version import __version__
 from arena.llm.config import setting
+from arena.plugins.catalog import DISTRIBUTION, install_command
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -54,7 +55,6 @@ def find_device() -> str:
     return f"{properties.name}, {properties.total_memory / 1e9:.0f} GB"
 
 
-DISTRIBUTION = "arena-games"
 NAME_WIDTH = 18
 """Columns of the names, so that the sections are aligned."""
 GOOD, BAD, ABSENT = "✓", "✗", "·"
@@ -128,7 +128,7 @@ def _print_page(packages: Sequence[Package]) -> None:
     kinds = catalog().entries_by_kind().values()
     plugins = {entry.plugin for entries in kinds for entry in entries.values()}
     console.print(f"Plugins: {', '.join(sorted(plugins))}")
-    title = "Extras, all optional; in the project's folder, pip install -e '.[NAME]' adds one"
+    title = f"Extras, all optional; {install_command('NAME')} adds one"
     _section(console, title, list(_extras(packages)))
 
 
@@ -185,8 +185,7 @@ def examine() -> list[Package]:
 
 
 def _package(name: str, extra: str) -> Package:
-    target = f"'.[{extra}]'" if extra else "."
-    install = f"pip install -e {target} (in the project's folder)"
+    install = install_command(extra)
     try:
         return Package(name, extra, version(name), install)
     except PackageNotFoundError:

@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import sys
+from collections import Counter
 from contextlib import AbstractContextManager, AsyncExitStack, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
@@ -79,12 +80,22 @@ class GameEnd(NamedTuple):
 
     line: OutcomeLine
     failures: list[Failure]
+    movers: frozenset[int]
+    """Players who have made a move of their own."""
 
 
-def game_end(_: Game, episode: Episode) -> GameEnd:
+def game_end(game: Game, episode: Episode) -> GameEnd:
     """Return the end of a game: the measurement of its job."""
     line = OutcomeLine.of(episode.outcome, episode.turns, episode.decisions)
-    return GameEnd(line, episode.failures)
+    seats = range(game.num_players)
+    if not episode.failures:
+        return GameEnd(line, [], frozenset(seats))
+    # Few games have failures, and the forced moves of those are found by playing them again.
+    from arena.evaluation.scoring import count_decisions
+
+    failed = Counter(failure.player for failure in episode.failures)
+    decided = count_decisions(game, episode)
+    return GameEnd(line, episode.failures, frozenset(s for s in seats if failed[s] < decided[s]))
 
 
 @dataclass(slots=True)
@@ -109,6 +120,8 @@ class GameRun:
     """Finished games, also those that an earlier run has left in `out`."""
     unfinished: list[Path] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
+    movers: set[int] = field(default_factory=set)
+    """Players who have made a move of their own in any game."""
     seated: dict[int, list[Agent]] = field(default_factory=dict)
     """Agents that `check` has made, by the seed of the game that they play."""
 
@@ -215,6 +228,10 @@ class GameRun:
             self._report_accounts(as_json)
             if self.llm and not stop:
                 self.llm.ledger.check_answers()
+            silent = {failure.player for failure in self.failures} - self.movers
+            if silent and not stop:
+                specs = ", ".join(self.match.specs[seat] for seat in sorted(silent))
+                raise ArenaError(f"{specs}: no move of its own in any game")
         finally:  # The error that ended the games outranks one of their report.
             if stop and not interrupted:
                 raise stop
@@ -263,6 +280,7 @@ class GameRun:
                 done = await play(job)
                 assert done.replay is not None, "all games have a replay"
                 self.failures += done.value.failures
+                self.movers |= done.value.movers
                 return PlayedGame.of(self.match, job.match.seed, done.value.line, done.replay)
 
             def keep(game: PlayedGame) -> None:

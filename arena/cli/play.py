@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
+
+import click
 
 from arena.agents.names import HUMAN
 from arena.agents.seating import Level
@@ -18,10 +21,10 @@ from arena.cli.options import (
     has_models,
     seat_specs,
 )
-from arena.cli.terminal import settle_accounts
+from arena.cli.terminal import echo, settle_accounts
 from arena.core.errors import UsageError
 from arena.core.spec import Spec, redacted
-from arena.llm.config import Config, setting
+from arena.llm.config import Config, argument, setting
 from arena.llm.settings import MODELS
 from arena.plugins.catalog import require
 
@@ -68,6 +71,8 @@ class PlayOptions(
         "arena play cluedo --seat 0=embedded:clue-tiny --text-level deductions",
     )
 
+    game: str = argument("", complete="game")
+    """The game; 'arena list games' lists them. Default: asked for."""
     seat: list[str] = setting([], complete="seat")
     """I=SPEC, e.g. 0=bot:oracle or 1=human ('arena list agents'). Default: the game's bot."""
     level: Level | None = setting(None)
@@ -94,6 +99,8 @@ def play(options: PlayOptions) -> int:
     from arena.cli.game_run import GameRun
     from arena.episodes.match import Match
 
+    if not options.game:
+        options = options.model_copy(update={"game": _chosen_game()})
     game, turns = options.make_game(), options.max_turns
     specs = seat_specs(game, options.seat, options.backend, options.level)
     resumes = options.resume and options.seed is None
@@ -127,6 +134,20 @@ def play(options: PlayOptions) -> int:
         _print_estimate(run, options)
         return 0
     return run.run(options.as_json)
+
+
+def _chosen_game() -> str:
+    """Ask which game is played. Raises UsageError where there is no terminal to ask at."""
+    from arena.plugins.loader import catalog
+
+    games = catalog().entries("game")
+    if not (sys.stdin and sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageError("name a game, e.g. arena play cluedo; 'arena list games' lists them")
+    for number, entry in enumerate(games, 1):
+        echo(f"{number:>3}  {entry.name:<13} {entry.summary}", indent=" " * 19)
+    choices = {str(number): entry.name for number, entry in enumerate(games, 1)}
+    answer = click.prompt("Game, its number or its name", default="cluedo").strip()
+    return choices.get(answer, answer)
 
 
 def _print_estimate(run: GameRun, options: PlayOptions) -> None:

@@ -33,10 +33,7 @@ def web(options: WebOptions) -> int:
 
     folder, models = options.folder, options.model
     if folder == DEFAULT_FOLDER and not folder.exists():
-        raise UsageError(
-            "there is no folder 'runs' here, where arena keeps results; play a game with arena "
-            "play --out runs/play, or name a folder: arena web FOLDER"
-        )
+        folder.mkdir()
     if not folder.is_dir():
         return serve(folder, options.port)
     from replays.web.play.new_game import NewGames

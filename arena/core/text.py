@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import math
 import re
@@ -213,6 +214,12 @@ def first_fault(error: ValidationError, whole: str = "") -> str:
     return f"{place}: {message}" if place else message
 
 
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return "did you mean 'NAME'? " for the known name that is most similar; "" without one."""
+    near = difflib.get_close_matches(name, list(known), n=1)
+    return f"did you mean '{near[0]}'? " if near else ""
+
+
 def explain_options(name: str, options: type[BaseModel], error: ValidationError) -> str:
     """Return the first error in one line, with the allowed values."""
     # One fault is enough for one line.
@@ -220,8 +227,12 @@ def explain_options(name: str, options: type[BaseModel], error: ValidationError)
     field = ".".join(str(part) for part in first["loc"])
     if first["type"] == "extra_forbidden":
         known = ", ".join(options.model_fields) or "none"
-        return f"{name} has no option '{field}'; its options are: {known}"
+        near = did_you_mean(field, options.model_fields)
+        return f"{name} has no option '{field}'; {near}its options are: {known}"
     message = first["msg"].removeprefix("Value error, ")
+    if first["type"] == "literal_error":
+        values = re.findall(r"'(\w+)'", message)
+        message = did_you_mean(str(first["input"]), values) + f"choose {' or '.join(values)}"
     prefix = f"{name}: option {field}={first['input']!r}: " if field else f"{name}: "
     return prefix + message[0].lower() + message[1:]
 

@@ -13,14 +13,14 @@ from arena.core.errors import IllegalAction, MissingDependency
 from arena.core.game import Game
 from arena.envs.gymnasium import flat_bounds, flatten
 from arena.envs.multi_agent import MultiAgentEnv, PlayerInfo, masked_space
+from arena.plugins.catalog import install_command
 
 try:
     from pettingzoo import AECEnv, ParallelEnv
     from pettingzoo.utils.wrappers import OrderEnforcingWrapper
 except ModuleNotFoundError as error:
     raise MissingDependency(
-        f"the package '{error.name}' is not installed: in arena's folder, "
-        "pip install -e '.[pettingzoo]'"
+        f"the package '{error.name}' is not installed: {install_command('pettingzoo')}"
     ) from error
 
 

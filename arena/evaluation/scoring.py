@@ -55,7 +55,7 @@ def measure_game(
         [measured, _by_role(game, outcome, seat)]
         for seat, measured in enumerate(measure_seats(game, episode, scored))
     ]
-    for seat, decisions in enumerate(_decisions(game, episode)):
+    for seat, decisions in enumerate(count_decisions(game, episode)):
         measurements[seat].append({DECISIONS: WeightedSum(decisions)} if decisions else {})
     for ply in episode.plies:
         if ply.player != CHANCE:
@@ -85,7 +85,7 @@ def measure_game(
     )
 
 
-def _decisions(game: Game, episode: Episode) -> list[int]:
+def count_decisions(game: Game, episode: Episode) -> list[int]:
     """Return the number of decisions of each seat, without forced moves, which no agent is asked.
 
     With them in a game of bots alone: to find them, all moves would have to be applied again.

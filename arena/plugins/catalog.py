@@ -7,7 +7,7 @@ included, fill it by the same function, `register(catalog)`.
 
 from __future__ import annotations
 
-import difflib
+import json
 import tomllib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -17,8 +17,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from arena.core.errors import ArenaError, MissingDependency, NameTaken, UsageError
+from arena.core.text import did_you_mean
 
 T = TypeVar("T")
+DISTRIBUTION = "arena-games"
+"""Name of arena's package on an index."""
 
 
 def run_plugin(what: str, code: Callable[..., T], *arguments: Any, **options: Any) -> T:
@@ -97,8 +100,9 @@ class Catalog:
         entry = self._entries.get(kind, {}).get(name)
         if entry is None:
             longer = [known for known in self.names(kind) if name and known.startswith(name)]
-            near = longer or difflib.get_close_matches(name, self.names(kind), n=1)
-            hint = f"did you mean '{near[0]}'? " if near else ""
+            hint = (
+                f"did you mean '{longer[0]}'? " if longer else did_you_mean(name, self.names(kind))
+            )
             known = ", ".join(self.names(kind)) or "none"
             raise UsageError(f"there is no {kind} '{name}'; {hint}known: {known}")
         module, _, attribute = entry.target.partition(":")
@@ -138,5 +142,22 @@ def require(what: str, packages: Iterable[str], extras: str) -> None:
         if find_spec(package) is None:
             raise MissingDependency(
                 f"{what} needs the package '{package}', which is not installed: "
-                f"pip install 'arena-games[{extras}]'"
+                f"{install_command(extras)}"
             )
+
+
+def install_command(extras: str) -> str:
+    """Return the command that adds extras to this installation: from its folder, or by its name."""
+    # Imported here: errors alone need them, and `arena --help` should start fast.
+    from importlib.metadata import PackageNotFoundError, distribution
+    from urllib.parse import urlsplit
+    from urllib.request import url2pathname
+
+    try:
+        origin = json.loads(distribution(DISTRIBUTION).read_text("direct_url.json") or "{}")
+    except PackageNotFoundError:
+        origin = {}
+    url = urlsplit(origin.get("url", ""))
+    source = url2pathname(url.path) if url.scheme == "file" else DISTRIBUTION
+    editable = "-e " if origin.get("dir_info", {}).get("editable") else ""
+    return f"pip install {editable}'{source}" + (f"[{extras}]'" if extras else "'")

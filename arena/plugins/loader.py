@@ -9,7 +9,6 @@ A family is many games that one plugin takes from another library. A plugin regi
 
 from __future__ import annotations
 
-import difflib
 import warnings
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -22,7 +21,7 @@ from pydantic import JsonValue
 
 from arena.core.errors import ArenaError, PluginWarning, UsageError
 from arena.core.game import Game
-from arena.core.text import read_value
+from arena.core.text import did_you_mean, read_value
 from arena.plugins.catalog import Catalog, run_plugin
 
 BUNDLED = ("backends", "games", "trainers")
@@ -112,9 +111,8 @@ class GameFamily(Protocol):
 
 def unknown_game(family: str, library: str, name: str, known: Collection[str]) -> UsageError:
     """Return the error of a name that a family does not have; it proposes the nearest one."""
-    near = difflib.get_close_matches(name, known, n=1)
-    hint = f"did you mean '{near[0]}'? " if near else ""
-    return UsageError(f"{library} has no game '{name}'; {hint}'arena list games {family}'")
+    near = did_you_mean(name, known)
+    return UsageError(f"{library} has no game '{name}'; {near}'arena list games {family}'")
 
 
 def game_family(name: str) -> GameFamily:

@@ -2,7 +2,7 @@
 
     python docs/examples/art_kuhn.py --steps 20
 
-Needs `pip install 'arena-games[art]'`. The same command continues from the newest checkpoint. Only
+Needs `pip install '.[art]'`. The same command continues from the newest checkpoint. Only
 the backend is arena's: with `art.local.LocalBackend` the same loop trains on a GPU.
 """
 

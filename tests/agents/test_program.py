@@ -303,8 +303,12 @@ def test_commands_play_programs(program: Write, tmp_path: Path) -> None:
     assert "warning" not in played.stderr
     broken = program("print('hello')")
     found = arena_run("play kuhn_poker --no-watch --seat", f"0={broken}", cwd=tmp_path)
-    assert found.returncode == 0
-    assert found.stderr.count("\n") == 1 and "wrote 'hello'" in found.stderr
+    assert found.returncode == 1
+    warning, error = found.stderr.splitlines()
+    assert "wrote 'hello'" in warning and error.endswith("no move of its own in any game")
+    crash = program("raise ImportError('rules')")
+    found = arena_run("play cluedo --no-watch --seed 4 --seat", f"0={crash}", cwd=tmp_path)
+    assert found.returncode == 1 and "says: ImportError: rules" in found.stderr
     few = ("--games", "4", "--json")
     rated = arena_run("eval kuhn_poker --baseline bot:random --player", PYTHON, *few, cwd=tmp_path)
     assert rated.returncode == 0, rated.stderr

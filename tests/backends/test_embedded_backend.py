@@ -106,5 +106,5 @@ def test_an_unknown_name_is_refused(tmp_path: Path) -> None:
 
 def test_a_missing_extra_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(MissingDependency, match=r"torch.*pip install 'arena-games\[embedded\]'"):
+    with pytest.raises(MissingDependency, match=r"torch.*pip install .*\[embedded\]'"):
         embedded(str(folder), Settings.load())

@@ -69,7 +69,7 @@ def test_flags_may_come_from_dotenv(
         ("play chess", 2, "there is no game 'chess'"),
         ("play clued", 2, "did you mean 'cluedo'?"),
         ("play cluedo --players 9", 2, "option players=9"),
-        ("play cluedo -o variant=board", 2, "'cards' or 'classic'"),
+        ("play cluedo -o variant=clasic", 2, "did you mean 'classic'? choose cards or classic"),
         ("play tictactoe -o variant=big", 2, "tictactoe has no option 'variant'"),
         ("play cluedo --option colour=red", 2, "cluedo has no option 'colour'"),
         ("play cluedo --option colour", 2, "is not NAME=VALUE"),
@@ -83,7 +83,7 @@ def test_flags_may_come_from_dotenv(
         ("play cluedo --games 99999999999999999999", 2, "--games"),
         ("play cluedo --seed 99999999999999999999", 2, "--seed"),
         ("play cluedo --seat -1=bot:novice", 2, "is not I=SPEC"),
-        ("play cluedo --seat 0=bot:holmes", 2, "has no bot 'holmes'"),
+        ("play cluedo --seat 0=bot:orcale", 2, "has no bot 'orcale'; did you mean 'oracle'?"),
         ("play cluedo --seat 0=martian", 2, "'martian' does not name an agent"),
         ("play cluedo --seed -1", 2, "--seed"),
         ("play cluedo --seed x", 2, "--seed"),
@@ -92,7 +92,7 @@ def test_flags_may_come_from_dotenv(
         ("play cluedo --set delay=-1", 2, "--set delay=-1"),
         ("play cluedo --text-level some", 2, "should be 'events', 'notes' or 'deductions'"),
         ("play cluedo --nonsense", 2, "--nonsense"),
-        ("play", 2, "Missing argument 'game'"),
+        ("play", 2, "name a game, e.g. arena play cluedo"),
         ("fly", 2, "fly"),
         ("play cluedo --out FILE", 2, "is not a folder"),
         ("play cluedo --out /proc/nowhere", 1, "cannot write"),
@@ -340,7 +340,13 @@ def test_doctor_says_what_is_missing_and_how_to_get_it(
     packages = json.loads(capsys.readouterr().out)["packages"]
     (found,) = [p for p in packages if p["name"] == "pettingzoo" and p["extra"] == "pettingzoo"]
     assert found["version"] is None
-    assert found["install"].startswith("pip install -e '.[pettingzoo]'")
+    assert found["install"].endswith("[pettingzoo]'")
+
+
+def test_arena_alone_says_what_to_try(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([]) == 0
+    shown = capsys.readouterr().out
+    assert "arena play cluedo" in shown and "Usage: arena" in shown
 
 
 def test_starting_is_quick_and_light() -> None:

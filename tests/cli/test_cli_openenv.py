@@ -21,5 +21,5 @@ def test_a_missing_library_is_named_with_its_extra(
     monkeypatch.chdir(tmp_path)
     assert run(["openenv", *command.split()]) == 1
     error = capsys.readouterr().err
-    assert "arena-games[openenv]" in error and error.count("\n") == 1
+    assert "[openenv]'" in error and error.count("\n") == 1
     assert not list(tmp_path.iterdir())

@@ -404,4 +404,4 @@ def test_pettingzoo_is_optional() -> None:
         "try: import arena.envs.pettingzoo\n"
         "except MissingDependency as error: print(error)"
     )
-    assert "pip install -e '.[pettingzoo]'" in run_python(code)
+    assert "[pettingzoo]'" in run_python(code)

@@ -177,7 +177,7 @@ def test_local_says_all_that_is_missing_in_one_line(
     said = str(caught.value)
     assert "\n" not in said
     assert "there is no CUDA device" in said or "torch is not installed" in said
-    assert "openpipe-art[backend]" in said and "unsloth" in said and "arena-games[gpu]" in said
+    assert "openpipe-art[backend]" in said and "unsloth" in said and "[gpu]'" in said
     assert "ART_VLLM_RUNTIME_BIN=/nowhere" in said
     assert "from scratch" in said
     assert "art.local" not in sys.modules

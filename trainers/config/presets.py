@@ -17,6 +17,7 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from arena.core.errors import UsageError
+from arena.core.text import did_you_mean
 from arena.llm.config import SettingsLayer, merged, near_matches
 from arena.llm.config_file import read_toml
 from trainers.config.config import OWNED_SERVERS, TrainConfig
@@ -43,7 +44,8 @@ def read_preset(preset: str, game: str, source: str = "") -> SettingsLayer:
     path = PRESETS / f"{preset}.toml" if bundled else Path(preset)
     source = source or f"--preset {preset}"
     if not bundled and path.suffix != ".toml":
-        raise UsageError(f"{source}: choose {', '.join(preset_names())}, or name a FILE.toml")
+        near, known = did_you_mean(preset, preset_names()), ", ".join(preset_names())
+        raise UsageError(f"{source}: {near}choose {known}, or name a FILE.toml")
     table = read_toml(path, f"{source}: the file")
     return layer_of(table, game, f"preset {path.stem}", str(path))
 

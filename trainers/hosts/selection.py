@@ -19,6 +19,7 @@ from pathlib import Path
 from arena.core.errors import UsageError
 from arena.core.text import size_text
 from arena.llm.settings import Settings
+from arena.plugins.catalog import install_command
 from backends.embedded import find_checkpoint
 from backends.embedded.architecture import read_architecture, weight_files
 from trainers.config.config import (
@@ -34,7 +35,6 @@ LOCAL_PACKAGES = (
     "unsloth", "unsloth_zoo", "wandb",
 )  # fmt: skip
 """The packages of openpipe-art[backend] that training imports."""
-LOCAL_INSTALL = "pip install 'arena-games[gpu]'"
 LOCAL_TORCH = "2.10"
 """openpipe-art[backend] 0.5.18 pins torch 2.10.0; the embedded host runs on another version."""
 RUNTIME_VARIABLE = "ART_VLLM_RUNTIME_BIN"
@@ -99,7 +99,7 @@ def packages_problem() -> str:
             f", and it cannot be added here: it needs torch {LOCAL_TORCH}, and the embedded host "
             f"has installed torch {torch}; create a new virtual environment and run there"
         )
-    return f"{problem}: {LOCAL_INSTALL}"
+    return f"{problem}: {install_command('gpu')}"
 
 
 def runtime_problem() -> str:

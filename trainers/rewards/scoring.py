@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,6 +14,7 @@ from typing import cast
 
 from arena import Assessment, Game
 from arena.core.errors import ArenaError, StopPlaying, UsageError
+from arena.core.text import did_you_mean
 from arena.episodes.measurement import (
     RewardTerm,
     SeatEpisode,
@@ -316,7 +316,7 @@ def _find_term(
             f"the reward term '{name}' needs exact knowledge of a kind that {game.name} does not "
             f"offer; {names}"
         )
-    raise UsageError(f"there is no reward term '{name}'; {_suggestion(name, available)}{names}")
+    raise UsageError(f"there is no reward term '{name}'; {did_you_mean(name, available)}{names}")
 
 
 def _find_measure(name: str, game: Game) -> RewardTerm:
@@ -324,12 +324,7 @@ def _find_measure(name: str, game: Game) -> RewardTerm:
     if name not in measures:
         # NAME/NUMBER is one point of a series; a list of all of them would be too long.
         known = ", ".join(each for each in measures if "/" not in each) or "none"
-        near = _suggestion(name, measures)
+        near = did_you_mean(name, measures)
         raise UsageError(f"{game.name} has no measure '{name}'; {near}its measures are: {known}")
     measure = measures[name]
     return measure_term(name, f"{measure.about} In {measure.unit}; 0 if it was never measured.")
-
-
-def _suggestion(name: str, names: Iterable[str]) -> str:
-    matches = difflib.get_close_matches(name, list(names), n=1)
-    return f"did you mean '{matches[0]}'? " if matches else ""

@@ -24,7 +24,7 @@ from pydantic import (
 from arena.core.analysis import WeightedSum
 from arena.core.errors import ArenaError, UsageError
 from arena.core.game import Game
-from arena.core.text import first_fault, pluralize, shorten, unique_json
+from arena.core.text import did_you_mean, first_fault, pluralize, shorten, unique_json
 from arena.evaluation.records import GameResult, Slot
 from arena.evaluation.schedule import evaluation_schedule
 from arena.plugins.loader import make_game
@@ -180,9 +180,10 @@ def find_suite(text: str) -> Suite:
     name, at, version = text.partition("@")
     versions = {str(suite.version): suite for suite in bundled_suites() if suite.name == name}
     if not versions:
-        known = ", ".join(dict.fromkeys(suite.name for suite in bundled_suites()))
+        names = list(dict.fromkeys(suite.name for suite in bundled_suites()))
+        near, known = did_you_mean(name, names), ", ".join(names)
         raise UsageError(
-            f"there is no suite '{shorten(name, 60)}'; known: {known}, or a .json file"
+            f"there is no suite '{shorten(name, 60)}'; {near}known: {known}, or a .json file"
         )
     if at and version not in versions:
         raise UsageError(

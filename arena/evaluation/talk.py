@@ -104,15 +104,13 @@ class _SeatTalk:
 class TalkAssessor(SeatAssessor):
     """Assessor of the statements of one game; its kinds are `TALK_KINDS`."""
 
-    def __init__(
-        self,
-        game: Game,
-        talk: GameTalk,
-        players: Collection[int] | None = None,
-        kinds: Collection[str] | None = None,
-    ) -> None:
-        super().__init__(game, players, kinds)
-        self.talk = talk
+    game: Game
+    talk: GameTalk
+
+    def _begin(self) -> None:
+        game = self.game
+        assert game.talk is not None, f"{game.name} has no talk"
+        self.talk = game.talk
         self._knowledge: dict[int, Knowledge] = {}
         for seat in range(game.num_players):
             knowledge = game.analysis.knowledge(seat)
@@ -130,11 +128,14 @@ class TalkAssessor(SeatAssessor):
         for event in ply.events:
             if isinstance(event, Spoken) and event.to is None:
                 found += self._hear(event)
-            for seat, knowledge in self._knowledge.items():
-                if event.seen_by(seat):
-                    knowledge.update(event)
+            self._witness(event)
         self._events += ply.events
         return [each for each in found if self._wants(each.kind, each.player)]
+
+    def _witness(self, event: Event) -> None:
+        for seat, knowledge in self._knowledge.items():
+            if event.seen_by(seat):
+                knowledge.update(event)
 
     def end(self, outcome: Outcome) -> list[Assessment]:
         """Return nothing: all statements are judged during the game."""
@@ -211,10 +212,9 @@ def with_talk(
     game: Game, assessor: Assessor, players: Collection[int] | None, kinds: Collection[str] | None
 ) -> Assessor:
     """Return an assessor that also judges statements, if their kinds are wanted."""
-    talk = game.talk
-    if talk is None or (kinds is not None and not TALK_KINDS & {*kinds}):
+    if kinds is not None and not TALK_KINDS & {*kinds}:
         return assessor
-    return JointAssessor((assessor, TalkAssessor(game, talk, players, kinds)))
+    return JointAssessor((assessor, TalkAssessor(game, players, kinds)))
 
 
 def comment_talk(assessment: Assessment) -> Comment | None:

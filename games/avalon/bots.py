@@ -5,32 +5,30 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import combinations
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from arena import Action, ActionSet, Decision, Observation, Seat
-from games.avalon.game import Avalon
-from games.avalon.knowledge import AvalonNotes, AvalonPosterior
-from games.avalon.moves import (
+from arena import Action, ActionSet
+from games.avalon.notes import AvalonNotes
+from games.avalon.rules import (
     APPROVE,
     ASSASSIN,
-    EVIL,
     FAIL,
     MAX_PROPOSALS,
     MERLIN,
     REJECT,
     SUCCESS,
     Assassinate,
+    Avalon,
     Examine,
     PlayCard,
     Propose,
     VoteOnTeam,
 )
-from games.hidden_roles.game import PASS, ClaimSide
-from games.hidden_roles.knowledge import RolePosterior, members
-from games.hidden_roles.talk import Voice
+from games.hidden_roles.bots import RoleBot
+from games.hidden_roles.notes import members
+from games.hidden_roles.rules import PASS
 
 FAIL_RATE = 0.9
 """Assumed probability that an evil member of a team plays `fail`."""
@@ -73,7 +71,7 @@ def weighted(sets: NDArray[np.bool_], prior: NDArray[np.float64], notes: AvalonN
     return sets, weights / weights.sum()
 
 
-class AvalonDeducer:
+class AvalonDeducer(RoleBot):
     """Bot that reasons about the sets of evil seats; it makes no statements.
 
     Good: propose the team that is most probably free of evil, and approve a team that is at least
@@ -89,21 +87,9 @@ class AvalonDeducer:
     evil players (43 % to 93 %, and 5 to 67 points more, in the single sets).
     """
 
-    def __init__(self, seat: Seat) -> None:
-        assert isinstance(seat.game, Avalon)
-        self.game = seat.game
-        self.player = seat.player
-        self._rng = seat.rng
-
-    async def act(self, observation: Observation) -> Decision:
-        """Choose an action by the notes of the seat."""
-        assert isinstance(observation.notes, AvalonNotes)
-        self._notes = observation.notes
-        return Decision(self._choose(observation.legal_actions))
-
-    @property
-    def _is_evil(self) -> bool:
-        return self.game.team_of(self._notes.role) == EVIL
+    game: Avalon
+    _notes: AvalonNotes
+    _public: AvalonNotes
 
     @property
     def _losses(self) -> int:
@@ -134,18 +120,20 @@ class AvalonDeducer:
             case Examine():
                 return self._examine(legal.of(Examine))
             case _:
-                return first  # A statement is never needed.
+                # What Merlin knows would give Merlin away.
+                speaks = self._makes_claims and self._notes.role != MERLIN
+                return self._claim(range(self.game.num_players)) if speaks else PASS
 
     def _suspicion(self) -> Suspicion:
         """Return the possible sets of evil seats for this player.
 
         Evil plays as an uninformed servant, and so does Merlin until good has lost a mission.
         """
-        if self._is_evil or (self._notes.role == MERLIN and not self._losses):
-            sets, prior = self._public_suspicion()
+        if self._is_minority or (self._notes.role == MERLIN and not self._losses):
+            sets, weights = self._public_suspicion()
             possible = ~sets[:, self.player]
-            return sets[possible], prior[possible] / prior[possible].sum()
-        return weighted(*self._notes.posterior.teams(self.game.minority_roles), self._notes)
+            return sets[possible], weights[possible] / weights[possible].sum()
+        return weighted(*self._notes.minority_sets(), self._notes)
 
     def _public_suspicion(self) -> Suspicion:
         """Return the possible sets of evil seats for a spectator, who knows no role."""
@@ -154,10 +142,10 @@ class AvalonDeducer:
         chosen = np.array(list(combinations(range(players), size)))
         sets = np.zeros((len(chosen), players), np.bool_)
         np.put_along_axis(sets, chosen, True, axis=1)
-        return weighted(sets, np.full(len(sets), 1 / len(sets)), self._notes)
+        return weighted(sets, np.full(len(sets), 1 / len(sets)), self._public)
 
     def _propose(self, teams: Sequence[Propose]) -> Action:
-        if self._is_evil:
+        if self._is_minority:
             # Evil chooses members that the table trusts.
             suspicion = self._public_suspicion()
             teams = [
@@ -180,7 +168,7 @@ class AvalonDeducer:
         proposal = self._notes.proposals[-1]
         if proposal.attempt == MAX_PROPOSALS:
             return APPROVE
-        if self._is_evil:
+        if self._is_minority:
             can_fail = len(self._allies.intersection(proposal.seats)) >= self._fails_needed
             # One more lost mission wins the game, and one more won mission ends it.
             if can_fail and self._losses == 2:
@@ -197,7 +185,7 @@ class AvalonDeducer:
         return APPROVE if clean[teams.index(proposal.seats)] >= wanted else REJECT
 
     def _play(self) -> Action:
-        if not self._is_evil:
+        if not self._is_minority:
             return SUCCESS
         needed = self._fails_needed
         members = sorted(self._allies.intersection(self._notes.proposals[-1].seats))
@@ -208,7 +196,7 @@ class AvalonDeducer:
         """Examine the player who is most in doubt; evil hands the Lady of the Lake to evil."""
         sets, weights = self._suspicion()
         doubt = np.abs(weights @ sets - 0.5)
-        allies = self._allies if self._is_evil else set[int]()
+        allies = self._allies if self._is_minority else set[int]()
         return min(choices, key=lambda choice: (choice.seat not in allies, doubt[choice.seat]))
 
     def _guess(self, guesses: Sequence[Assassinate]) -> Action:
@@ -223,7 +211,7 @@ class AvalonDeducer:
                     scores[seat] += 1 if proposal.votes[seat] == clean else -1
             if proposal.leader in scores:
                 scores[proposal.leader] += 1 if clean else -1
-        merlin = self._notes.posterior.probabilities((MERLIN,))
+        merlin = self._notes.probabilities((MERLIN,))
         best = max(scores[guess.seat] for guess in guesses if merlin[guess.seat])
         return self._rng.choice(
             [guess for guess in guesses if scores[guess.seat] == best and merlin[guess.seat]]
@@ -260,12 +248,12 @@ class AvalonNaive(AvalonDeducer):
     """
 
     def _propose(self, teams: Sequence[Propose]) -> Action:
-        if not self._is_evil and self._notes.role != MERLIN:  # A servant.
+        if not self._is_minority and self._notes.role != MERLIN:  # A servant.
             preferred = self._preferred()
             return self._rng.choice([team for team in teams if team.seats in preferred])
-        evil = self._allies - ({self.player} if not self._is_evil else set())
+        evil = self._allies - ({self.player} if not self._is_minority else set())
         # Evil needs as many evil members as `fail` cards, Merlin none.
-        wanted = min(self._fails_needed, len(evil)) if self._is_evil else 0
+        wanted = min(self._fails_needed, len(evil)) if self._is_minority else 0
         return self._rng.choice(
             [
                 team
@@ -278,7 +266,7 @@ class AvalonNaive(AvalonDeducer):
         proposal = self._notes.proposals[-1]
         if proposal.attempt == MAX_PROPOSALS:
             return APPROVE
-        if self._is_evil:
+        if self._is_minority:
             approves = len(self._allies.intersection(proposal.seats)) >= self._fails_needed
         elif self._notes.role == MERLIN:
             approves = not self._allies.difference((self.player,)).intersection(proposal.seats)
@@ -287,7 +275,7 @@ class AvalonNaive(AvalonDeducer):
         return APPROVE if approves else REJECT
 
     def _play(self) -> Action:
-        if not self._is_evil:
+        if not self._is_minority:
             return SUCCESS
         members = len(self._allies.intersection(self._notes.proposals[-1].seats))
         if members < self._fails_needed:
@@ -302,9 +290,9 @@ class AvalonNaive(AvalonDeducer):
 
     def _preferred(self) -> list[tuple[int, ...]]:
         """Return the teams that a servant proposes and approves for the next mission."""
-        teams = [team.seats for team in self.game.proposals(self._notes.mission).of(Propose)]
-        known = self._notes.posterior.teams(self.game.minority_roles)
-        clean = clean_probabilities(teams, known)
+        proposals = self.game.proposals[self._notes.mission].of(Propose)
+        teams = [team.seats for team in proposals]
+        clean = clean_probabilities(teams, self._notes.minority_sets())
         best = [t for t, value in zip(teams, clean, strict=True) if value >= clean.max() - 1e-9]
         proven = max(
             (set(m.seats) for m in self._notes.missions if not m.fails), key=len, default=None
@@ -316,49 +304,18 @@ class AvalonNaive(AvalonDeducer):
 
 
 class AvalonTalker(AvalonDeducer):
-    """Deducer that makes true statements by the model of `Voice`; Merlin keeps silent.
+    """Deducer that makes true claims, by the model of `RoleBot`; Merlin keeps silent.
 
     Without the option `talk=statements` all of these bots are silent.
     """
 
-    lie_rates: ClassVar[tuple[float, float]] = (0.0, 0.0)
-    """Share of lies among the statements of good, and of evil."""
-
-    def __init__(self, seat: Seat) -> None:
-        super().__init__(seat)
-        self.voice = Voice(self.game, self.player, seat.rng, self.lie_rates)
-        self._public = AvalonPosterior(self.game, -1)
-        self._read = 0
-
-    async def act(self, observation: Observation) -> Decision:
-        """Hear the new statements and choose an action."""
-        for event in observation.events_since(self._read):
-            self.voice.hear(event)
-            if event.audience is None:
-                self._public.update(event)
-        self._read = observation.num_events
-        return await super().act(observation)
-
-    def _choose(self, legal: ActionSet) -> Action:
-        return self._speak() if legal.of(ClaimSide) else super()._choose(legal)
-
-    def _speak(self) -> Action:
-        # What Merlin knows would give Merlin away.
-        if self._notes.role == MERLIN:
-            return PASS
-        team = self.game.team_of(self._notes.role)
-        return self.voice.draw(range(self.game.num_players), self._notes.posterior, team)
-
-    def _deceive(self) -> Action:
-        seats = range(self.game.num_players)
-        return self.voice.deceive(seats, self._notes.posterior, self._public)
+    lie_rates = (0.0, 0.0)
 
 
 class AvalonDeceiver(AvalonTalker):
-    """As evil it makes the statement that moves a listener of level 1 furthest from evil."""
+    """As evil it makes the claim that moves a listener of level 1 furthest from evil."""
 
-    def _speak(self) -> Action:
-        return self._deceive() if self._is_evil else super()._speak()
+    deceives = True
 
 
 class AvalonSceptic(AvalonDeceiver):
@@ -366,15 +323,13 @@ class AvalonSceptic(AvalonDeceiver):
 
     def _suspicion(self) -> Suspicion:
         sets, weights = super()._suspicion()
-        posterior: RolePosterior = self._public if self._is_evil else self._notes.posterior
-        worlds = posterior.worlds
-        heard = self.voice.listener.weights(worlds)
+        worlds = (self._public if self._is_minority else self._notes).worlds
+        heard = self.listener.weights(worlds)
         found = members(self.game.role_list, self.game.minority_roles)[worlds]
         # The share of what was heard in each set of evil seats, relative to its number of worlds.
         bits = 1 << np.arange(len(found))
         keys, places = np.unique(bits @ found, return_inverse=True)
         shares = np.bincount(places, heard) / np.bincount(places)
         order = np.searchsorted(keys, sets @ bits)
-        likelihood: NDArray[np.float64] = shares[np.minimum(order, len(keys) - 1)]
-        total = weights * likelihood
+        total = weights * shares[np.minimum(order, len(keys) - 1)]
         return (sets, total / total.sum()) if total.sum() > 0 else (sets, weights)

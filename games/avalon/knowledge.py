@@ -1,207 +1,109 @@
-"""What one player of Avalon knows: the exact posterior of the roles, and notes of what happened.
-
-The posterior enumerates the assignments of the roles. Its declared model is minimal. What a role
-sees at the beginning is true and complete. A mission card `fail` was played by an evil member; a
-card `success` proves nothing, because evil members may play it. Proposals, votes and talk prove
-nothing, because every role may do them.
-"""
+"""Analysis of Avalon: proposals and votes of good players against their exact knowledge."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+import numpy as np
 
-from arena import ArraySpec, Event, Observation
-from games.avalon.game import Avalon
-from games.avalon.moves import (
-    ASSASSIN,
+from arena import Assessment, Comment, DecisionKind, Measure, Ply, WeightedSum
+from arena.core.text import per_cent
+from games.avalon.notes import AvalonNotes
+from games.avalon.rules import (
+    GOOD,
     MAX_PROPOSALS,
-    EvilRevealed,
-    LadyPassed,
-    LoyaltySeen,
-    MissionCardPlayed,
-    MissionEnded,
-    SecretSeen,
-    TeamProposed,
-    TeamVoted,
+    MERLIN,
+    ROLES,
+    Avalon,
+    AvalonState,
+    Propose,
+    VoteOnTeam,
 )
-from games.hidden_roles.game import RoleDealt
-from games.hidden_roles.knowledge import RoleArrays, RoleNotes, RolePosterior
+from games.hidden_roles.knowledge import HiddenRolesAnalysis, talk_measures
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-
-class AvalonPosterior(RolePosterior):
-    """Knowledge of one player about the roles."""
-
-    game: Avalon
-    role = ""
-    own_fails = 0
-    """`fail` cards of this player in the mission that ends now."""
-
-    def update(self, event: Event) -> None:
-        """Add one more event that the player witnessed."""
-        super().update(event)
-        match event:
-            case RoleDealt(_, role):
-                self.role = role
-            case SecretSeen(_, seats):
-                self._see(seats)
-            case MissionCardPlayed(_, fails):
-                self.own_fails = int(fails)
-            case MissionEnded(_, seats, fails):
-                # Each `fail` of others needs one evil member among them.
-                others = [seat for seat in seats if seat != self.player]
-                self.add(others, self.game.minority_roles, fails - self.own_fails)
-                self.own_fails = 0
-            case LoyaltySeen(_, seat, is_evil):
-                self.add((seat,), self.game.minority_roles, int(is_evil), int(is_evil))
-            case EvilRevealed(seats, assassin):
-                self.add(seats, self.game.minority_roles, len(seats))
-                self.reveal(assassin, ASSASSIN)
-
-    def _see(self, seats: tuple[int, ...]) -> None:
-        # Complete: the seats that are seen have visible roles, and no other seat has.
-        _, visible = self.game.sight(self.role)
-        hidden = set(range(self.game.num_players)) - {self.player, *seats}
-        self.add(seats, visible, len(seats))
-        self.add(sorted(hidden), visible, 0, 0)
+MEASURES = (
+    Measure(
+        "clean_proposals",
+        "proposals without evil",
+        "share",
+        "higher",
+        "Exact probability, in the view of a good leader, that no member of the proposed team is "
+        "evil, over that of the best team; only what is logically known counts, not votes or talk. "
+        "Merlin, who may hide, is left out.",
+    ),
+    Measure(
+        "approved_evil",
+        "approved teams that are provably evil",
+        "share",
+        "lower",
+        "Teams that a good player (not Merlin) approved although one member was provably evil, "
+        "over the teams on which it could know that; the last proposal of a mission is left out.",
+    ),
+)
 
 
-@dataclass(frozen=True, slots=True)
-class Proposal:
-    """A proposed team and the votes on it."""
+DECISION_KINDS = {
+    "proposal": DecisionKind.of_measure(
+        "clean_proposals",
+        "share",
+        "probability of a team without evil, of that of the best team",
+        "proposals",
+    ),
+    "vote": DecisionKind.of_measure(
+        "approved_evil",
+        "",
+        "-1 for a vote for a team with a provably evil member, else 0",
+        "",
+        sign=-1,
+    ),
+}
 
-    leader: int
-    mission: int
-    """Number of the mission, from 1."""
-    attempt: int
-    """Number of the proposal for this mission, from 1."""
-    seats: tuple[int, ...]
-    votes: tuple[bool, ...] = ()
-    """True is approval; empty before the vote is over."""
-    approved: bool = False
 
+class AvalonAnalysis(HiddenRolesAnalysis):
+    """Exact knowledge of Avalon; proposals and votes of good players are judged by it.
 
-class AvalonNotes(RoleNotes):
-    """Proposals, votes, missions and secrets that one player has witnessed."""
+    Evil players are not judged: they know who is evil.
+    """
 
     game: Avalon
 
-    def __init__(self, game: Avalon, player: int) -> None:
-        super().__init__(game, player, AvalonPosterior(game, player))
-        self.secret: SecretSeen | None = None
-        self.proposals: list[Proposal] = []
-        self.missions: list[MissionEnded] = []
-        self.revealed: EvilRevealed | None = None
-        self.lady = game.num_players - 1 if game.options.lady else None
-        """Holder of the Lady of the Lake; None without the option."""
-        self.examined: dict[int, bool] = {}
-        """Players whom this player examined, and whether they are evil."""
+    measures = (*MEASURES, *talk_measures(ROLES, Avalon.team_names))
+    decision_kinds = DECISION_KINDS
+    knowledge_type = AvalonNotes
+    hidden_phases = frozenset({"mission"})
 
-    def update(self, event: Event) -> None:
-        """Add one more event that the player witnessed."""
-        super().update(event)
-        match event:
-            case SecretSeen():
-                self.secret = event
-            case TeamProposed(leader, mission, attempt, seats):
-                self.proposals.append(Proposal(leader, mission, attempt, seats))
-            case TeamVoted(votes, approved):
-                # Votes are always on the last proposal.
-                last = self.proposals[-1]
-                self.proposals[-1] = Proposal(
-                    last.leader, last.mission, last.attempt, last.seats, votes, approved
-                )
-            case MissionEnded():
-                self.missions.append(event)
-            case EvilRevealed():
-                self.revealed = event
-            case LadyPassed(_, seat):
-                self.lady = seat
-            case LoyaltySeen(_, seat, is_evil):
-                self.examined[seat] = is_evil
+    def judge(self, state: AvalonState, notes: AvalonNotes, ply: Ply) -> Assessment | None:
+        # Merlin knows, and may act against it to hide.
+        if notes.role == MERLIN or state.teams()[ply.player] != GOOD:
+            return None
+        match ply.decision.action:
+            case Propose(seats):
+                chosen = clean(notes, seats)
+                teams = state.legal_actions(ply.player).of(Propose)
+                best = max(clean(notes, team.seats) for team in teams)
+                kind, value = "proposal", {"clean_proposals": WeightedSum(min(chosen, best), best)}
+            case VoteOnTeam(approves):
+                chosen = best = clean(notes, state.team)
+                # A rejection of the last proposal loses the game at once.
+                if chosen > 0 or state.rejected == MAX_PROPOSALS - 1:
+                    return None
+                kind, value = "vote", {"approved_evil": WeightedSum(float(approves))}
+            case _:
+                return None
+        facts = {"probability": chosen, "best": best}
+        return Assessment(ply.number, ply.player, kind, facts, value)
 
-    @property
-    def mission(self) -> int:
-        """Index of the mission that is next or in progress, from 0."""
-        return min(len(self.missions), 4)
-
-    @property
-    def rejected(self) -> int:
-        """Rejected proposals of the current mission."""
-        own = [p for p in self.proposals if p.mission == self.mission + 1 and p.votes]
-        return sum(not proposal.approved for proposal in own)
-
-    @property
-    def leader(self) -> int:
-        """Seat whose proposal is open, or that proposes next."""
-        # The leader changes after each proposal, so their number names the next one.
-        if self.proposals and not self.proposals[-1].votes:
-            return self.proposals[-1].leader
-        return len(self.proposals) % self.game.num_players
+    def comment_choice(self, assessment: Assessment, chosen: float, best: float) -> Comment:
+        if assessment.kind == "vote":
+            approves = bool(assessment.measurements["approved_evil"].total)
+            verb = "Approves" if approves else "Rejects"
+            return Comment(f"{verb} a team with a member who is provably evil.", approves)
+        return Comment(
+            f"Exact probability that the team has no evil member: {per_cent(chosen)}; of the best "
+            f"team {per_cent(best)}.",
+            mistake=chosen == 0 and best != 0,
+        )
 
 
-class AvalonArrays(RoleArrays):
-    """Observations of Avalon as arrays."""
-
-    game: Avalon
-
-    @cached_property
-    def specs(self) -> Mapping[str, ArraySpec]:
-        players = self.game.num_players
-        lady = {
-            "lady": ArraySpec(shape=(players,), low=0, high=1),
-            "examined": ArraySpec(shape=(players,), low=-1, high=1),
-        }
-        return {
-            "player": ArraySpec(shape=(players,), low=0, high=1),
-            "role": ArraySpec(shape=(len(self.game.distinct_roles),), low=0, high=1),
-            "seen": ArraySpec(shape=(2, players), low=0, high=1),
-            "leader": ArraySpec(shape=(players,), low=0, high=1),
-            "teams": ArraySpec(shape=(5, MAX_PROPOSALS, players), low=0, high=1),
-            "votes": ArraySpec(shape=(5, MAX_PROPOSALS, players), low=-1, high=1),
-            "results": ArraySpec(shape=(5,), low=-1, high=1),
-            "fails": ArraySpec(shape=(5,), low=0, high=players),
-            "revealed": ArraySpec(shape=(players,), low=0, high=1),
-            **(lady if self.game.options.lady else {}),
-            **self._stated,
-        }
-
-    def read(self, observation: Observation) -> dict[str, NDArray[Any]]:
-        """Return the arrays; seats are columns, and missions and proposals are rows.
-
-        `seen` has the seats that this role sees: row 0 as evil, row 1 as Merlin or Morgana. Votes
-        and results are 1 for approval or success, -1 for rejection or failure, 0 if still open.
-        With the Lady of the Lake, `lady` has her holder, and `examined` is 1 for an evil player and
-        -1 for a good one.
-        """
-        import numpy as np  # Imported late: listing the games must stay fast.
-
-        notes: AvalonNotes = observation.notes  # type: ignore[assignment]
-        arrays = self._zeros()
-        self._fill_stated(arrays, notes)
-        arrays["player"][observation.player] = 1
-        arrays["leader"][notes.leader] = 1
-        if notes.role:
-            arrays["role"][self.game.distinct_roles.index(notes.role)] = 1
-        if notes.secret:
-            arrays["seen"][int(notes.secret.kind == "merlin"), list(notes.secret.seats)] = 1
-        for proposal in notes.proposals:
-            place = proposal.mission - 1, proposal.attempt - 1
-            arrays["teams"][place][list(proposal.seats)] = 1
-            if proposal.votes:
-                arrays["votes"][place] = np.where(proposal.votes, 1, -1)
-        for mission in notes.missions:
-            arrays["results"][mission.mission - 1] = 1 if mission.succeeded else -1
-            arrays["fails"][mission.mission - 1] = mission.fails
-        if notes.revealed:
-            arrays["revealed"][list(notes.revealed.seats)] = 1
-        if notes.lady is not None:
-            arrays["lady"][notes.lady] = 1
-            for seat, is_evil in notes.examined.items():
-                arrays["examined"][seat] = 1 if is_evil else -1
-        return arrays
+def clean(notes: AvalonNotes, seats: tuple[int, ...]) -> float:
+    """Return the exact probability that none of the seats is evil."""
+    sets, probabilities = notes.minority_sets()
+    return float(probabilities @ ~np.any(sets[:, list(seats)], axis=1))

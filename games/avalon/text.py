@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from arena import (
     Card,
@@ -16,23 +16,22 @@ from arena import (
     PlayGuide,
     Spoken,
     Tabletop,
-    TextLevel,
     Tile,
     TileRow,
     Tone,
     Track,
     Tracks,
 )
-from games.avalon.game import Avalon
-from games.avalon.knowledge import AvalonNotes, Proposal
-from games.avalon.moves import (
-    EVIL,
+from arena.core.text import pluralize
+from games.avalon.notes import AvalonNotes, Proposal
+from games.avalon.rules import (
     MAX_PROPOSALS,
     MERLIN,
     MORDRED,
     MORGANA,
     OBERON,
     PERCIVAL,
+    Avalon,
     EvilRevealed,
     LadyPassed,
     LoyaltySeen,
@@ -44,8 +43,8 @@ from games.avalon.moves import (
     TeamProposed,
     TeamVoted,
 )
-from games.hidden_roles.game import RoleDealt
-from games.hidden_roles.knowledge import HiddenRolesText, RoleView, percentages
+from games.hidden_roles.notes import HiddenRolesText, RoleView
+from games.hidden_roles.rules import RoleDealt
 
 _LADY = (
     "Player {} holds the Lady of the Lake. After each of the missions 2, 3 and 4, her holder "
@@ -145,16 +144,7 @@ def _secret(game: Avalon, event: SecretSeen) -> str:
 
 
 def _cards(fails: int) -> str:
-    return "no fail" if not fails else f"{fails} fail{'s' * (fails > 1)}"
-
-
-def _own_role(game: Avalon, notes: AvalonNotes) -> str:
-    text = f"Your role is {notes.role} ({game.team_name(notes.role)})."
-    if notes.secret:
-        text += f" You see {_secret(game, notes.secret)}"
-    for seat, is_evil in notes.examined.items():
-        text += f" You examined {game.seat_names[seat]}: {'evil' if is_evil else 'good'}."
-    return text
+    return pluralize(fails, "fail") if fails else "no fail"
 
 
 def _progress(game: Avalon, notes: AvalonNotes) -> str:
@@ -165,8 +155,9 @@ def _progress(game: Avalon, notes: AvalonNotes) -> str:
         return text
     number, needed = notes.mission, game.fails_needed(notes.mission)
     text += (
-        f" Mission {number + 1}: {game.team_sizes[number]} players, fails with {needed} fail "
-        f"card{'s' * (needed > 1)}. Rejected proposals: {notes.rejected} of {MAX_PROPOSALS}."
+        f" Mission {number + 1}: {game.team_sizes[number]} players, fails with "
+        f"{pluralize(needed, 'fail card')}. Rejected proposals: {notes.rejected} of "
+        f"{MAX_PROPOSALS}."
     )
     last = notes.proposals[-1] if notes.proposals else None
     # An approved team plays its cards; a rejected one is over.
@@ -177,44 +168,13 @@ def _progress(game: Avalon, notes: AvalonNotes) -> str:
     return text
 
 
-def _records(game: Avalon, notes: AvalonNotes) -> list[str]:
-    """Return one line per player: its missions, and its votes."""
-    # The open proposal has no votes yet.
-    # The open proposal has no votes yet.
-    voted = [proposal for proposal in notes.proposals if proposal.votes]
-    if not voted:
-        return []
-    lines = []
-    for seat, name in enumerate(game.seat_names):
-        missions = ", ".join(
-            f"{mission.mission} ({'success' if mission.succeeded else _cards(mission.fails)})"
-            for mission in notes.missions
-            if seat in mission.seats
-        )
-        approvals = sum(proposal.votes[seat] for proposal in voted)
-        lines.append(f"{name}: missions {missions or 'none'}; approved {approvals} of {len(voted)}")
-    return lines
-
-
-def _deductions(game: Avalon, notes: AvalonNotes) -> list[str]:
-    posterior = notes.posterior
-    count = posterior.world_count()
-    lines = [
-        f"Possible assignments of the roles: {count:,}. Probability of being evil: "
-        f"{percentages(game, posterior.probabilities(game.minority_roles), notes.player)}."
-    ]
-    # Only evil hunts Merlin.
-    if MERLIN in game.role_list and game.team_of(notes.role) == EVIL:
-        merlin = percentages(game, posterior.probabilities((MERLIN,)), notes.player)
-        lines.append(f"Probability of being Merlin: {merlin}.")
-    return lines
-
-
 class AvalonText(HiddenRolesText):
     """Texts of Avalon."""
 
     game: Avalon
     notes_type = AvalonNotes
+    member = "evil"
+    prey = MERLIN, "Merlin"
 
     def guide(self) -> PlayGuide:
         has_merlin = MERLIN in self.game.role_list
@@ -247,7 +207,7 @@ class AvalonText(HiddenRolesText):
         roles = Counter(game.role_list)
         lists = [
             ", ".join(
-                f"{count} {role}{'s' * (count > 1)}"
+                pluralize(count, role)
                 for role, count in roles.items()
                 if game.team_of(role) == team
             )
@@ -262,10 +222,9 @@ class AvalonText(HiddenRolesText):
             "may include the leader.",
         ]
         if game.talk_rounds:
-            times = "once" if game.talk_rounds == 1 else f"{game.talk_rounds} times"
             lines.append(
-                f"Then each player makes a statement to all, or passes, {times}; the statements of "
-                "one round are made at the same time. A statement may be false."
+                f"Then each player makes a statement to all, or passes, {self.talk_times}; the "
+                "statements of one round are made at the same time. A statement may be false."
             )
         lines += self.statement_rules()
         lines += [
@@ -327,23 +286,33 @@ class AvalonText(HiddenRolesText):
             case _:
                 return super().narrate(event)
 
-    def situation(self, observation: Observation, level: TextLevel) -> Iterator[str]:
-        """Yield the notes of this level and the legal actions."""
-        game = self.game
-        notes: AvalonNotes = observation.notes  # type: ignore[assignment]
-        if level != "events" and notes.role and not notes.is_over:
-            yield from (_own_role(game, notes), _progress(game, notes), *_records(game, notes))
-            if level == "deductions":
-                yield from _deductions(game, notes)
-        teams = observation.legal_actions.of(Propose)
-        if teams:
-            # There may be hundreds of teams.
-            size = len(teams[0].seats)
-            yield (
-                f"Your actions: propose and the names of {size} players, for example: {teams[0]}"
+    def _facts(self, notes: AvalonNotes) -> Iterator[str]:
+        game, names = self.game, self.game.seat_names
+        own = f"Your role is {notes.role} ({game.team_name(notes.role)})."
+        if notes.secret:
+            own += f" You see {_secret(game, notes.secret)}"
+        for seat, is_evil in notes.examined.items():
+            own += f" You examined {names[seat]}: {'evil' if is_evil else 'good'}."
+        yield own
+        yield _progress(game, notes)
+        # The open proposal has no votes yet.
+        voted = [proposal for proposal in notes.proposals if proposal.votes]
+        for seat, name in enumerate(names) if voted else ():
+            missions = ", ".join(
+                f"{mission.mission} ({'success' if mission.succeeded else _cards(mission.fails)})"
+                for mission in notes.missions
+                if seat in mission.seats
             )
-        else:
-            yield from super().situation(observation, level)
+            approved = sum(proposal.votes[seat] for proposal in voted)
+            yield f"{name}: missions {missions or 'none'}; approved {approved} of {len(voted)}"
+
+    def _offer(self, observation: Observation, notes: AvalonNotes) -> Iterable[str]:
+        teams = observation.legal_actions.of(Propose)
+        if not teams:
+            return super()._offer(observation, notes)
+        # There may be hundreds of teams.
+        size = len(teams[0].seats)
+        return [f"Your actions: propose and the names of {size} players, for example: {teams[0]}"]
 
     def synonyms(self) -> Mapping[str, str]:
         return {
@@ -354,16 +323,13 @@ class AvalonText(HiddenRolesText):
         }
 
 
-# Table
-
-
 BLANK = Tile("")
 MOST_VOTES = 6
 """Earlier votes of a player that are shown."""
 
 
 class AvalonView(RoleView):
-    """The table, made from the events that its viewer has witnessed.
+    """The table: missions, and the players with their roles, teams and votes.
 
     Clicks on players choose the members of a team, whom the Lady of the Lake examines, and Merlin.
     """
@@ -371,30 +337,10 @@ class AvalonView(RoleView):
     game: Avalon
     _notes: AvalonNotes
 
-    def __init__(self, game: Avalon, seat: int | None) -> None:
-        super().__init__(game, seat, AvalonNotes(game, 0))
-        self._statements: dict[int, str] = {}
-
-    def update(self, event: Event) -> None:
-        """Add one event that the viewer witnessed."""
-        super().update(event)
-        match event:
-            case SecretSeen(_, seats, kind):
-                hint = Tile("evil", "bad") if kind == "evil" else Tile("Merlin?", "accent")
-                self._hints.update(dict.fromkeys(seats, hint))
-            case LoyaltySeen(_, seat, is_evil):
-                self._hints[seat] = Tile("evil", "bad") if is_evil else Tile("good", "good")
-            case EvilRevealed(seats):
-                self._hints.update(dict.fromkeys(seats, Tile("evil", "bad")))
-            case TeamProposed():
-                self._statements = {}
-            case Spoken(player, text):
-                self._statements[player] = text
-
     def tabletop(self) -> Tabletop:
         """Return the current table."""
         missions = TileRow(tuple(map(self._mission, range(5))))
-        players = tuple(map(self._player, range(self.game.num_players)))
+        players = tuple(map(self._seat_row, range(self.game.num_players)))
         columns = ("role", "team", "vote", "before", "")
         table = Players(players, columns)
         return Tabletop((Panel("Missions", (missions,)), self._progress(), table))
@@ -422,8 +368,18 @@ class AvalonView(RoleView):
         tone: Tone = "good" if done.succeeded else "bad"
         return Card(f"{face} {result}", tone, title, face=symbol, note=result)
 
-    def _player(self, seat: int) -> Player:
-        role = self._roles.get(seat) or self._hints.get(seat) or Tile("?", "hidden", "role unknown")
+    def _known(self, seat: int) -> Tile | None:
+        """Return what the viewer knows of a role that it was not shown."""
+        notes, is_evil = self._notes, self._notes.examined.get(seat)
+        if is_evil or (notes.revealed and seat in notes.revealed.seats):
+            return Tile("evil", "bad")
+        if is_evil is not None:
+            return Tile("good", "good")
+        if notes.secret is None or seat not in notes.secret.seats:
+            return None
+        return Tile("evil", "bad") if notes.secret.kind == "evil" else Tile("Merlin?", "accent")
+
+    def _seat_row(self, seat: int) -> Player:
         team, vote = BLANK, BLANK
         past = self._notes.proposals
         if past and past[-1].mission > len(self._notes.missions):
@@ -434,10 +390,7 @@ class AvalonView(RoleView):
                 yes = proposal.votes[seat]
                 vote = Tile("approve", "good") if yes else Tile("reject", "bad")
         lady = Tile("Lady", "accent", "Lady of the Lake") if self._notes.lady == seat else BLANK
-        picks = () if self._seat is None else (f"Player {seat}",)
-        tiles = (role, team, vote, _votes(past, seat), lady)
-        name = self.game.seat_names[seat]
-        return Player(name, seat, tiles, self._statements.get(seat, ""), picks)
+        return self._player(seat, self._known(seat), team, vote, _votes(past, seat), lady)
 
 
 def _votes(proposals: list[Proposal], seat: int) -> Tile:

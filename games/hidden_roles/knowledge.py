@@ -1,370 +1,412 @@
-"""What one player knows of the hidden roles: the exact posterior, notes and words for both.
-
-The posterior has the assignments of roles that are consistent with the player's events. The model
-is logical. All deals are equally likely, and a move that every role could have made proves nothing.
-So all consistent assignments are equally likely, and the entropy is the logarithm of their number.
-"""
+"""Analysis of hidden-role games by exact knowledge: judged choices and talk, worlds drawn again."""
 
 from __future__ import annotations
 
 import math
 import random
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
-from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import groupby
+from typing import Any, ClassVar
 
 from pydantic import JsonValue
 
 from arena import (
+    CHANCE,
     Action,
-    ArraySpec,
-    Event,
-    GameArrays,
-    GameText,
-    Notes,
-    Observation,
-    Placement,
-    Say,
-    Spoken,
-    TextLevel,
-    Tile,
-    normalise,
+    Assessment,
+    Comment,
+    GameAnalysis,
+    Measure,
+    Outcome,
+    Ply,
+    State,
+    Step,
+    WeightedSum,
 )
-from arena.core.action_set import MOST_STATEMENTS
-from arena.core.text import json_object, per_cent
-from games.hidden_roles.game import (
-    PASS,
-    ClaimSide,
+from arena.core.analysis import Fact
+from arena.core.errors import ArenaError
+from arena.evaluation.talk import (
+    SPEECH_MEASURES,
+    STATEMENT_FACTS,
+    TALK_KINDS,
+    SpokenStatement,
+    TalkAssessor,
+    comment_talk,
+)
+from games.hidden_roles.notes import RoleNotes
+from games.hidden_roles.rules import (
+    DealRoles,
     HiddenRolesGame,
-    RoleDealt,
+    HiddenRolesState,
     RolesRevealed,
+    Suspect,
+    Trust,
+)
+from games.hidden_roles.talk import MODELS, MOST_WORLDS, Listener, RoleTalk, true_minority
+
+ROLE_TALK_KINDS = TALK_KINDS | {"detection", "effect"}
+FLOOR = 1e-3
+"""Least stated probability in the logarithmic score. Without it a false 0 would cost infinity."""
+ATTEMPTS = 1000
+"""Draws of the hidden actions between two public moves, and of whole histories."""
+KEPT = 0.7
+"""Share of the other seats' legal actions that a draw keeps."""
+SURE = 0.75
+"""Probability that the suspected player belongs to the minority, for the score of a suspicion."""
+ROLE_FACTS: Mapping[str, Fact] = {
+    "probability": Fact("probability", "exact probability, in this seat's view, of what it chose"),
+    "best": Fact("probability", "the highest such probability of a legal choice", True),
+    **STATEMENT_FACTS,
+    "literal_bits": Fact("bits", "how far the statement moves literal listeners to the truth"),
+    "level1_bits": Fact("bits", "how far the statement moves cautious listeners to the truth"),
+    "entropy_dealt": Fact("bits", "uncertainty about the roles after the deal", True),
+    "entropy_end": Fact("bits", "uncertainty about the roles at the end, before they are shown"),
+}
+_MOVED = (
+    "Mean over the listeners of the majority who do not know all sides, in bits of log2 of the "
+)
+EFFECT_MEASURES = (
+    Measure(
+        "literal_bits",
+        "statements move literal listeners",
+        "bits per statement",
+        None,
+        f"{_MOVED}probability of the true minority; they believe statements but for slips of 5 %.",
+    ),
+    Measure(
+        "level1_bits",
+        "statements move cautious listeners",
+        "bits per statement",
+        None,
+        f"{_MOVED}probability of the true minority; they weigh statements by each side's rates.",
+    ),
+    Measure(
+        "stated_bits",
+        "statements move stated beliefs",
+        "bits per statement and listener",
+        None,
+        "Change of log2 of what a listener of the majority states for the true sides of others, "
+        "from its last answer before the statement to its next one, divided among the statements "
+        "between; only with beliefs=true.",
+    ),
+    Measure(
+        "misleading_truths",
+        "truths that mislead",
+        "share",
+        None,
+        "Statements that are certain in the speaker's view and move cautious listeners away from "
+        "the true minority, over statements that are certain.",
+    ),
+)
+DETECTION_MEASURES = (
+    Measure(
+        "detection",
+        "votes that hit the minority",
+        "share",
+        "higher",
+        "Votes of the majority for a player of the minority, over its votes for a player.",
+    ),
+    Measure(
+        "suspicion_score",
+        "score of stated suspicions",
+        "bits per suspicion",
+        "higher",
+        "log2 of the stated probability of what is true, minus the same for a player who knows "
+        "only the number of the minority; over suspicions and trust that the majority states. A "
+        "suspicion counts as 75 %, trust as 25 %.",
+    ),
 )
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
-    Worlds = NDArray[np.int8]
-    """One row per seat, one column per assignment: the index of the role in `distinct_roles`."""
-
-
-@lru_cache(maxsize=8)
-def role_worlds(roles: tuple[str, ...]) -> Worlds:
-    """Return all different assignments of these roles to seats: at most 151,200 columns, read-only.
-
-    With n seats and role r dealt c(r) times there are n! / prod c(r)! of them.
-    """
-    import numpy as np  # Imported late: listing the games must stay fast.
-
-    counts = Counter(roles)
-    names = list(counts)
-    # The commonest role comes last: it takes all seats that are left, at no cost.
-    order = sorted(names, key=lambda name: counts[name])
-    worlds = np.full((1, len(roles)), -1, np.int8)
-    for name in order[:-1]:
-        parts = []
-        # A role that is dealt c times takes each set of c free seats.
-        for seats in map(list, combinations(range(len(roles)), counts[name])):
-            chosen = worlds[(worlds[:, seats] == -1).all(axis=1)]
-            chosen[:, seats] = names.index(name)
-            parts.append(chosen)
-        worlds = np.concatenate(parts)
-    worlds[worlds == -1] = names.index(order[-1])
-    # Contiguous by seat, because all questions are about a few seats in all assignments.
-    worlds = np.ascontiguousarray(worlds.T)
-    worlds.setflags(write=False)
-    return worlds
-
-
-@dataclass(frozen=True, slots=True)
-class RoleCount:
-    """A fact: from `least` to `most` of some seats have one of some roles."""
-
-    seats: tuple[int, ...]
-    roles: frozenset[str]
-    least: int
-    most: int
-
-
-Facts = tuple[RoleCount, ...]
-
-
-@lru_cache(maxsize=256)
-def consistent_worlds(roles: tuple[str, ...], facts: Facts) -> Worlds:
-    """Return the assignments for which all facts hold, read-only.
-
-    Kept for later calls: the knowledge of a player is computed again for each new reader.
-    """
-    import numpy as np  # Imported late: listing the games must stay fast.
-
-    if not facts:
-        return role_worlds(roles)
-    # One fact more than an earlier call: the facts of a player only grow.
-    worlds, fact = consistent_worlds(roles, facts[:-1]), facts[-1]
-    found = members(roles, fact.roles)[worlds[list(fact.seats)]]
-    counts = found.sum(axis=0, dtype=np.int8)
-    holds = (counts >= fact.least) & (counts <= fact.most)
-    if holds.all():
-        return worlds
-    worlds = np.compress(holds, worlds, axis=1)
-    worlds.setflags(write=False)
-    return worlds
-
-
-@lru_cache(maxsize=256)
-def role_shares(roles: tuple[str, ...], facts: Facts, wanted: frozenset[str]) -> tuple[float, ...]:
-    """Return for each seat the share of the consistent assignments in which its role is wanted."""
-    import numpy as np  # Imported late: listing the games must stay fast.
-
-    worlds, table = consistent_worlds(roles, facts), members(roles, wanted)
-    return tuple(int(np.count_nonzero(table[row])) / worlds.shape[1] for row in worlds)
-
-
-@lru_cache(maxsize=256)
-def role_sets(
-    roles: tuple[str, ...], facts: Facts, wanted: frozenset[str]
-) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
-    """Return the possible sets of the seats with a wanted role, and the probability of each."""
-    import numpy as np  # Imported late: listing the games must stay fast.
-
-    found = members(roles, wanted)[consistent_worlds(roles, facts)]
-    # One bit per seat makes a set a number, which is faster to sort than a row.
-    codes = (1 << np.arange(len(found))) @ found
-    _, first, counts = np.unique(codes, return_index=True, return_counts=True)
-    sets, probabilities = found[:, first].T, counts / len(codes)
-    sets.setflags(write=False)
-    probabilities.setflags(write=False)
-    return sets, probabilities
-
-
-def members(roles: tuple[str, ...], wanted: Collection[str]) -> NDArray[np.bool_]:
-    """Return for each distinct role whether it is wanted: a table to look up assignments in."""
-    import numpy as np  # Imported late: listing the games must stay fast.
-
-    return np.array([role in wanted for role in dict.fromkeys(roles)])
-
-
-class RolePosterior:
-    """Knowledge of one player about the roles; a game subclasses it to read its own events."""
-
-    def __init__(self, game: HiddenRolesGame, player: int) -> None:
-        self.game = game
-        self.player = player
-        self.facts: Facts = ()
-
-    @property
-    def worlds(self) -> Worlds:
-        """The consistent assignments, all equally likely: shape (seats, worlds)."""
-        return consistent_worlds(self.game.role_list, self.facts)
-
-    def update(self, event: Event) -> None:
-        """Add one more event that the player witnessed."""
-        match event:
-            case RoleDealt(seat, role):
-                self.add((seat,), (role,), 1)
-            case RolesRevealed(roles):
-                for seat, role in enumerate(roles):
-                    self.reveal(seat, role)
-
-    def reveal(self, seat: int, role: str) -> None:
-        """Add the role of a seat."""
-        self.add((seat,), (role,), 1)
-
-    def add(
-        self, seats: Sequence[int], roles: Collection[str], least: int, most: int | None = None
-    ) -> None:
-        """Add that from `least` to `most` of the seats (None: all) have one of the roles."""
-        # Normal form: equal facts make equal keys of the caches.
-        fact = RoleCount(
-            tuple(seats), frozenset(roles), least, len(seats) if most is None else most
+def talk_measures(roles: Sequence[str], sides: Sequence[str]) -> tuple[Measure, ...]:
+    """Return the measures of talk of a game, with lies and detection by role and by side."""
+    by_role = (
+        replace(
+            each,
+            name=f"{each.name} as {role}",
+            title=f"{each.title} as {role}",
+            about=f"{each.about} Of seats with this role or side.",
         )
-        # A fact that is always true, or known already, would only make the key longer.
-        if (fact.least > 0 or fact.most < len(seats)) and fact not in self.facts:
-            self.facts += (fact,)
-
-    def entropy(self) -> float:
-        """Return the uncertainty about the roles in bits: log2 of the number of assignments."""
-        return math.log2(self.world_count())
-
-    def world_count(self) -> int:
-        """Return the number of consistent assignments."""
-        return int(self.worlds.shape[1])
-
-    def probabilities(self, roles: Collection[str]) -> tuple[float, ...]:
-        """Return for each seat the probability that it has one of these roles."""
-        return role_shares(self.game.role_list, self.facts, frozenset(roles))
-
-    def teams(self, roles: Collection[str]) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
-        """Return the possible sets of the seats that have one of these roles.
-
-        Returns:
-            The different sets, shape (sets, seats), and the probability of each, shape (sets,).
-        """
-        return role_sets(self.game.role_list, self.facts, frozenset(roles))
-
-    def placement(self) -> Placement:
-        """Return the probability of each role of each seat; a role that is shown is certain."""
-        names, roles = self.game.seat_names, self.game.distinct_roles
-        columns = [self.probabilities((role,)) for role in roles]
-        rows = tuple(zip(*columns, strict=True))
-        return Placement(names, ("players",) * len(names), roles, rows)
-
-    def sample(self, rng: random.Random) -> tuple[str, ...]:
-        """Draw one consistent assignment; all are equally likely."""
-        worlds = self.worlds
-        column = worlds[:, rng.randrange(worlds.shape[1])]
-        return tuple(self.game.distinct_roles[role] for role in column)
-
-
-class RoleNotes(Notes):
-    """The own role and the exact posterior; a game subclasses it to note its own events."""
-
-    def __init__(self, game: HiddenRolesGame, player: int, posterior: RolePosterior) -> None:
-        super().__init__(game, player)
-        self.role = ""
-        self.is_over = False
-        self.stated: dict[int, Sequence[Action]] = {}
-        """The latest statements of each seat to all."""
-        self._posterior = posterior
-        # The posterior is computed only for texts that show it.
-        self._unread: list[Event] = []
-
-    def update(self, event: Event) -> None:
-        """Add one more event that the player witnessed."""
-        self._unread.append(event)
-        match event:
-            case RoleDealt(_, role):
-                self.role = role
-            case RolesRevealed():
-                self.is_over = True
-            case Spoken(player, text, None):
-                self.stated[player] = self.game.actions.attached(text)
-
-    @property
-    def posterior(self) -> RolePosterior:
-        """The exact posterior after all events so far."""
-        for event in self._unread:
-            self._posterior.update(event)
-        self._unread.clear()
-        return self._posterior
-
-
-class RoleArrays(GameArrays):
-    """Observations as arrays; with statements, `stated` has a row of the latest ones per seat."""
-
-    @property
-    def _stated(self) -> Mapping[str, ArraySpec]:
-        shape = self.game.num_players, len(self.game.actions.statements)
-        return {"stated": ArraySpec(shape, low=0, high=1)} if shape[1] else {}
-
-    def _fill_stated(self, arrays: Mapping[str, NDArray[Any]], notes: RoleNotes) -> None:
-        for seat, statements in notes.stated.items():
-            for statement in statements:
-                arrays["stated"][seat, self.game.actions.statements.index(statement)] = 1
-
-
-class RoleView:
-    """Table of a game of hidden roles; a game subclasses it to draw its own events.
-
-    It reads what is public in the notes only: their role and posterior are those of one player.
-    """
-
-    def __init__(self, game: HiddenRolesGame, seat: int | None, notes: RoleNotes) -> None:
-        self.game, self._seat, self._notes = game, seat, notes
-        self._roles: dict[int, Tile] = {}
-        """Roles that the viewer knows, by seat."""
-        self._hints: dict[int, Tile] = {}
-        """Parts of a role that the viewer knows, such as the side, by seat."""
-
-    def update(self, event: Event) -> None:
-        """Add one event that the viewer witnessed."""
-        self._notes.update(event)
-        match event:
-            case RoleDealt(player, role):
-                self._roles[player] = self._role_tile(role)
-            case RolesRevealed(roles):
-                self._roles = dict(enumerate(map(self._role_tile, roles)))
-
-    def _role_tile(self, role: str) -> Tile:
-        return Tile(role, "bad" if self.game.team_of(role) else "good")
-
-
-def percentages(
-    game: HiddenRolesGame, probabilities: Sequence[float], player: int | None = None
-) -> str:
-    """Return a probability per seat, the seat `player` omitted: `Player 1 40 %, Player 2 0 %`."""
-    return ", ".join(
-        f"{name} {per_cent(probability)}"
-        for seat, (name, probability) in enumerate(zip(game.seat_names, probabilities, strict=True))
-        if seat != player
+        for each in (SPEECH_MEASURES[0], DETECTION_MEASURES[0])
+        for role in dict.fromkeys((*sides, *roles))
     )
+    return (*SPEECH_MEASURES, *EFFECT_MEASURES, *DETECTION_MEASURES, *by_role)
 
 
-class HiddenRolesText(GameText):
-    """Texts that games of hidden roles share."""
+def belief_score(
+    details: Mapping[str, JsonValue], player: int, teams: Sequence[int]
+) -> float | None:
+    """Return the sum over the other seats of log2 of what was stated for their true side.
+
+    A seat that is not stated counts as 1/2. None if the decision has no stated beliefs.
+    """
+    beliefs = details.get("beliefs")
+    stated = beliefs.get("minority") if isinstance(beliefs, dict) else None
+    if not isinstance(stated, dict):
+        return None
+    score = 0.0
+    for seat in (seat for seat in range(len(teams)) if seat != player):
+        share = stated.get(str(seat), 0.5)
+        share = float(share) if isinstance(share, int | float) and 0 <= share <= 1 else 0.5
+        score += math.log2(max(FLOOR, share if teams[seat] else 1 - share))
+    return score
+
+
+class RoleAssessor(TalkAssessor):
+    """Assessor of one game: choices, which the analysis of the game judges, talk and knowledge.
+
+    Beyond `TALK_KINDS` it has the kinds of the game, `detection`, `effect` and `knowledge`.
+    """
 
     game: HiddenRolesGame
+    talk: RoleTalk
+    _knowledge: dict[int, RoleNotes]  # type: ignore[assignment]
 
-    def narrate(self, event: Event) -> str:
-        """Return one of the events that these games share as a sentence."""
-        if not isinstance(event, RolesRevealed):
-            raise TypeError(f"{event!r} is not an event of {self.game.name}")
-        pairs = zip(self.game.seat_names, event.roles, strict=True)
-        return f"The roles were: {', '.join(f'{name} {role}' for name, role in pairs)}."
-
-    def statement_rules(self) -> Iterator[str]:
-        """Yield the grammar of statements, with the option `talk=statements`."""
-        if not self.game.actions.statements:
-            return
-        sides = "|".join(self.game.sides)
-        check = f" | claim checked Player NUMBER {sides}" if self.game.seers else ""
-        promised = (m.template or str(m) for moves in self.game.promised for m in moves)
-        moves = dict.fromkeys(each.replace("{self.seat}", "NUMBER") for each in promised)
-        yield (
-            f"Statements: claim I am ROLE | claim Player NUMBER {sides}{check} | suspect Player "
-            f"NUMBER | trust Player NUMBER | promise {'|'.join(moves)}."
-        )
-        yield (
-            f"When you may speak, make one as your action, or put up to {MOST_STATEMENTS} into "
-            f"square brackets beside your words: say [claim Player 1 {self.game.sides[1]}] "
-            "[suspect Player 2] TEXT. They may be false."
-        )
-
-    def situation(self, observation: Observation, level: TextLevel) -> Iterable[str]:
-        """Return the legal actions; the rules list the statements."""
-        legal = observation.legal_actions
-        if legal.of(ClaimSide):
-            forms = (PASS, "STATEMENT", Say.notation())
-            return [f"Your actions: {' | '.join(map(str, forms))}"]
-        return super().situation(observation, level)
-
-    def belief_question(self, observation: Observation) -> str | None:
-        """Return the question to a player of the majority; None for others."""
-        game = self.game
-        dealt = next((e.role for e in observation.events if isinstance(e, RoleDealt)), None)
-        if dealt is None or game.team_of(dealt):
-            return None
-        example = ", ".join(f'"{name}": 0.3' for name in game.seat_names[:2])
-        return (
-            "Before you go on: what do you believe? This is not a move; name no action. Answer "
-            "with one JSON object: the probability that each other player is one of "
-            f"{game.team_names[1]}, for example {{{example}}}."
-        )
-
-    def read_beliefs(self, answer: str, observation: Observation) -> dict[str, JsonValue]:
-        """Return the stated probability of each seat to be of the minority."""
-        names = {normalise(name): str(seat) for seat, name in enumerate(self.game.seat_names)}
-        stated = {
-            names[normalise(name)]: value
-            for name, value in json_object(answer).items()
-            if normalise(name) in names and isinstance(value, int | float) and 0 <= value <= 1
+    def _begin(self) -> None:
+        super()._begin()
+        analysis, state = self.game.analysis, self.game.initial_state()
+        assert isinstance(analysis, HiddenRolesAnalysis) and isinstance(state, HiddenRolesState)
+        self._judge, self._state = analysis.judge, state
+        wanted = self._kinds is None or not ROLE_TALK_KINDS.isdisjoint(self._kinds)
+        self._reads_talk = wanted and self.game.talk_rounds > 0
+        self._dealt: dict[int, float] = {}
+        self._stated: dict[int, float] = {}
+        """Score of the latest stated beliefs of a seat, in bits."""
+        self._since: dict[int, list[tuple[int, int, Action]]] = {}
+        """Ply, speaker and statement of what it has heard since then."""
+        self._listeners = {
+            seat: {name: Listener(self.talk, rates) for name, rates in MODELS.items()}
+            for seat in range(self.game.num_players)
         }
-        return {"minority": {**stated}} if stated else {"failure": "unparsable"}
 
-    def synonyms(self) -> Mapping[str, str]:
-        """Return other words for the players; a game adds those for its actions."""
-        names = self.game.seat_names
-        return {f"{word}{seat}": name for word in ("seat ", "P") for seat, name in enumerate(names)}
+    def ply(self, ply: Ply) -> list[Assessment]:
+        """Judge the next ply; return the assessments that are possible now."""
+        player, action = ply.player, ply.decision.action
+        # Judged before the ply is applied, by what the seat knew when it decided.
+        choice = None
+        if player != CHANCE and player in self._assessed:
+            choice = self._judge(self._state, self._knowledge[player], ply)
+        found = [choice] if choice and self._wants(choice.kind) else []
+        stated = [*self._believes(ply)] if self._reads_talk else []
+        self._state.apply(player, action)
+        # The roles that are shown at the end are no deduction, and move no listener.
+        shown = [event for event in ply.events if not isinstance(event, RolesRevealed)]
+        if self._reads_talk:
+            found += super().ply(replace(ply, events=tuple(shown)))
+            more = (*stated, *self._vote(player, action))
+            found += (each for each in more if self._wants(each.kind, each.player))
+        else:
+            self._latest_ply = ply.number
+            for event in shown:
+                self._witness(event)
+        # The first ply is the deal.
+        if player == CHANCE and self._wants("knowledge"):
+            self._dealt = {seat: self._knowledge[seat].entropy() for seat in self._assessed}
+        return found
+
+    def end(self, outcome: Outcome) -> list[Assessment]:
+        """Return the knowledge of each seat at the end; this changes nothing."""
+        return [
+            self._knowledge_of(seat, dealt, self._knowledge[seat].entropy())
+            for seat, dealt in self._dealt.items()
+        ]
+
+    def _believes(self, ply: Ply) -> Iterator[Assessment]:
+        """Yield the effect of the statements between two answers of a listener."""
+        listener, teams = ply.player, self._state.teams()
+        if listener == CHANCE or teams[listener]:
+            return
+        score = belief_score(ply.decision.details, listener, teams)
+        if score is None:
+            return
+        heard = self._since.pop(listener, [])
+        for number, speaker, statement in heard if listener in self._stated else ():
+            # They were heard together, so each counts as an equal part.
+            bits = (score - self._stated[listener]) / len(heard)
+            facts: dict[str, JsonValue] = {"statement": str(statement)}
+            facts |= {"listener": listener, "bits": bits}
+            measured = {"stated_bits": WeightedSum(bits)}
+            yield Assessment(number, speaker, "effect", facts, measured)
+        self._stated[listener] = score
+
+    def _by_role(self, name: str, seat: int, value: WeightedSum) -> dict[str, WeightedSum]:
+        role = self._state.dealt[seat]
+        sides = {role, self.game.team_name(role)}
+        return {name: value, **{f"{name} as {side}": value for side in sides}}
+
+    def _vote(self, player: int, action: Action) -> Iterator[Assessment]:
+        """Yield whether a vote of the majority hits the minority."""
+        teams, vote = self._state.teams(), self.game.vote
+        if vote and isinstance(action, vote) and not teams[player]:
+            hit = bool(teams[action.seat])
+            measured = self._by_role("detection", player, WeightedSum(float(hit)))
+            yield Assessment(self._latest_ply, player, "detection", {"hit": hit}, measured)
+
+    def _assess(
+        self, player: int, spoken: SpokenStatement, effect: Mapping[str, float]
+    ) -> Assessment:
+        found = super()._assess(player, spoken, effect)
+        measured = {**found.measurements, **self._suspicion_score(player, spoken.statement)}
+        if "lies" in measured:
+            measured |= self._by_role("lies", player, measured["lies"])
+        if found.facts.get("truth") == "honest" and "level1_bits" in effect:
+            measured["misleading_truths"] = WeightedSum(float(effect["level1_bits"] < -1e-9))
+        for seat in self._stated.keys() - {player}:
+            heard = self._since.setdefault(seat, [])
+            heard.append((spoken.ply, player, spoken.statement))
+        return replace(found, measurements=measured)
+
+    def _suspicion_score(self, player: int, statement: Action) -> dict[str, WeightedSum]:
+        """Score a stated suspicion of the majority against one who knows only the numbers."""
+        teams = self._state.teams()
+        if not isinstance(statement, Suspect | Trust) or statement.seat == player or teams[player]:
+            return {}
+        stated = SURE if isinstance(statement, Suspect) else 1 - SURE
+        prior = sum(teams) / (self.game.num_players - 1)
+        if not teams[statement.seat]:
+            stated, prior = 1 - stated, 1 - prior
+        return {"suspicion_score": WeightedSum(math.log2(stated / prior))}
+
+    def _effect(self, speaker: int, statement: Action) -> Mapping[str, float]:
+        """Return the mean change of the listeners' score of the true minority, by model."""
+        sums: dict[str, list[float]] = {name: [] for name in MODELS}
+        teams = self._state.teams()
+        for seat, models in self._listeners.items():
+            if seat == speaker or teams[seat] or self._state.is_out(seat):
+                continue
+            worlds = self._knowledge[seat].worlds
+            if worlds.shape[1] > MOST_WORLDS:
+                return {}
+            is_true = true_minority(self.game, worlds, self._state.dealt)
+            for name, model in models.items():
+                before = float(model.weights(worlds) @ is_true)
+                model.hear(speaker, statement)
+                after = float(model.weights(worlds) @ is_true)
+                # A listener who knows all sides cannot be moved.
+                if not is_true.all():
+                    sums[name].append(math.log2(after / before))
+        return {name: math.fsum(bits) / len(bits) for name, bits in sums.items() if bits}
+
+
+class HiddenRolesAnalysis(GameAnalysis, ABC):
+    """Exact posterior of the roles, and other worlds drawn from it."""
+
+    game: HiddenRolesGame
+    has_sheet = True
+    facts = ROLE_FACTS
+    assessor_type = RoleAssessor
+    hidden_phases: ClassVar[frozenset[str]]
+    """Phases whose actions are not published."""
+
+    @abstractmethod
+    def judge(self, state: Any, notes: Any, ply: Ply) -> Assessment | None:
+        """Judge a decision by the notes of its player; None if there is nothing to judge.
+
+        Args:
+            state: The position before the decision.
+            notes: Notes of the player who decides.
+            ply: The decision.
+        """
+
+    @abstractmethod
+    def comment_choice(self, assessment: Assessment, chosen: float, best: float) -> Comment:
+        """Return the assessment of a choice as text, by the probabilities that it states."""
+
+    def comment(self, assessment: Assessment) -> Comment | None:
+        """Return an assessment as text; None if there is nothing to report."""
+        facts = assessment.facts
+        if assessment.kind in ROLE_TALK_KINDS:
+            return comment_talk(assessment)
+        if assessment.kind == "knowledge":
+            dealt, end = facts["entropy_dealt"], facts["entropy_end"]
+            return Comment(
+                f"Of {dealt:.1f} bits of uncertainty about the roles {end:.1f} are left."
+            )
+        chosen, best = facts["probability"], facts["best"]
+        assert isinstance(chosen, int | float) and isinstance(best, int | float)
+        return self.comment_choice(assessment, chosen, best)
+
+    def resample(
+        self, history: Sequence[Step], player: int, rng: random.Random
+    ) -> list[Step] | None:
+        """Draw the roles from the posterior of `player`, and then all hidden actions again."""
+        # Before the deal there is nothing to draw again.
+        if not history:
+            return []
+        notes = self.game.text.new_notes(player)
+        assert isinstance(notes, RoleNotes)
+        for event in self.game.initial_state().apply_all(history).log.witnessed[player]:
+            notes.update(event)
+        roles = notes.sample(rng)
+        # A draw may make what follows impossible: a doctor cannot protect the same player twice.
+        for _ in range(ATTEMPTS):
+            steps = self._redraw(history, player, roles, rng)
+            if steps is not None:
+                return steps
+        raise ArenaError(f"{self.game.name}: no hidden actions found with the roles {roles}")
+
+    def _redraw(
+        self, history: Sequence[Step], player: int, roles: tuple[str, ...], rng: random.Random
+    ) -> list[Step] | None:
+        """Draw hidden actions until `player` has seen the same; None if none are found."""
+        steps: list[Step] = []
+        true, other = self.game.initial_state(), self.game.initial_state()
+        for is_hidden, run in groupby(self._visibility(history), lambda pair: pair[0]):
+            taken, seen = [step for _, step in run], len(other.log.witnessed[player])
+            true.apply_all(taken)
+            if not is_hidden:
+                drawn: list[Step] | None = [
+                    Step(CHANCE, DealRoles(roles)) if step.player == CHANCE else step
+                    for step in taken
+                ]
+                other.apply_all(drawn or ())
+            else:
+                for _ in range(ATTEMPTS):
+                    twin = other.clone()
+                    drawn = _draw(twin, taken, player, rng)
+                    if drawn and _looks_the_same(true, twin, player, seen):
+                        other = twin
+                        break
+                else:
+                    return None
+            steps += drawn or ()
+        return steps
+
+    def _visibility(self, history: Sequence[Step]) -> Iterable[tuple[bool, Step]]:
+        """Return for each step whether its action is hidden, and the step."""
+        state = self.game.initial_state()
+        assert isinstance(state, HiddenRolesState)
+        hidden = []
+        for step in history:
+            hidden.append(state.phase in self.hidden_phases)
+            state.apply(step.player, step.action)
+        # The commitments of an unfinished phase are sealed.
+        finished = len(history) - len(state.sealed)
+        return zip(hidden[:finished] + [True] * len(state.sealed), history, strict=True)
+
+
+def _draw(
+    state: State, taken: Sequence[Step], player: int, rng: random.Random
+) -> list[Step] | None:
+    """Apply actions of the same seats, drawn but for those of `player`; None if one is illegal."""
+    steps: list[Step] = []
+    for step in taken:
+        legal = state.legal_actions(step.player)
+        is_legal = step.action in legal
+        if not legal or (step.player == player and not is_legal):
+            return None
+        action = step.action
+        # The more of the true actions are kept, the sooner the player sees the same.
+        if not is_legal or (step.player != player and rng.random() > KEPT):
+            action = rng.choice([*legal, *(offer.sample(rng) for offer in legal.speech)])
+        state.apply(step.player, action)
+        steps.append(Step(step.player, action))
+    return steps
+
+
+def _looks_the_same(true: State, other: State, player: int, since: int) -> bool:
+    """Return whether a player saw the same in two positions, after so many events of its own."""
+    seen, others = (state.log.witnessed[player][since:] for state in (true, other))
+    return seen == others and true.to_act == other.to_act

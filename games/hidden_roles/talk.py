@@ -1,4 +1,4 @@
-"""Statements in games of hidden roles: their exact truth, what listeners believe, talking bots.
+"""Statements in games of hidden roles: their exact truth, and what listeners believe.
 
 A listener's belief is a distribution over the assignments of roles that are possible by its exact
 knowledge, weighted by the statements that it has heard. Two models of listeners are given:
@@ -10,30 +10,22 @@ knowledge, weighted by the statements that it has heard. Two models of listeners
 
 The effect of a statement on a listener is the change of log2 b(T), where b(T) is the listener's
 probability of the true set of the minority: the logarithmic score of its belief, in bits.
-
-The model of the talking bots (`Voice`) is given too, so that measures can be checked against it:
-
-- A seat chooses among the statements `claim Player N SIDE` about all living seats whose truth it
-  knows for certain. With the lie rate of its side it draws one that is false, else one that is
-  true.
-- A strategic seat of the minority makes the one after which a listener of level 1 with public
-  knowledge suspects its side least.
-- A listening seat weighs the roles that are possible by its exact knowledge with the likelihood of
-  what was stated (`Listener`).
 """
 
 from __future__ import annotations
 
-import random
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
-from arena import Action, Event, Spoken
+import numpy as np
+from numpy.typing import NDArray
+
+from arena import Action, Event
 from arena.core.action import Promise
 from arena.core.analysis import Knowledge
 from arena.core.statements import GameTalk
-from games.hidden_roles.game import (
+from games.hidden_roles.notes import RoleNotes, Worlds, members, role_worlds
+from games.hidden_roles.rules import (
     ClaimCheck,
     ClaimRole,
     ClaimSide,
@@ -42,13 +34,6 @@ from games.hidden_roles.game import (
     Suspect,
     Trust,
 )
-from games.hidden_roles.knowledge import RolePosterior, members, role_worlds
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from games.hidden_roles.knowledge import Worlds
 
 SLIP = 0.05
 """Rate at which a literal listener expects a false statement."""
@@ -65,10 +50,6 @@ LEVEL1: Rates = ((0.2, 0.2), (0.05, 0.95), (0.05, 0.95), (0.5, 0.5))
 anything. `talker_rates` are those of the bots with a stated model."""
 MODELS: Mapping[str, Rates] = {"literal_bits": LITERAL, "level1_bits": LEVEL1}
 """Models of listeners, by the name of the measure of their effect."""
-
-
-EXPECTED = (0.0, 0.9)
-"""Lie rates that a listening bot expects: an honest majority, and a minority that mostly lies."""
 
 
 class RoleTalk(GameTalk):
@@ -98,7 +79,7 @@ class RoleTalk(GameTalk):
 
         A check says that the speaker knows: it is false if the speaker is not certain.
         """
-        assert isinstance(knowledge, RolePosterior)
+        assert isinstance(knowledge, RoleNotes)
         found = self.holds(statement, speaker, knowledge.worlds)
         if found is None:
             return None
@@ -171,8 +152,6 @@ class Listener:
 
     def weights(self, worlds: Worlds) -> NDArray[np.float64]:
         """Return the probability of each assignment (worlds,) after all that was heard."""
-        import numpy as np  # Imported late: listing the games must stay fast.
-
         # The assignments of unchanged knowledge are the same array.
         if self._logs is None or self._worlds is not worlds:
             self._worlds, self._logs = worlds, np.zeros(worlds.shape[1])
@@ -186,8 +165,6 @@ class Listener:
         self, speaker: int, statement: Action, worlds: Worlds
     ) -> NDArray[np.float64]:
         """Return the logarithm of the likelihood of a statement in each assignment (worlds,)."""
-        import numpy as np  # Imported late: listing the games must stay fast.
-
         found = self.talk.holds(statement, speaker, worlds)
         if found is None:
             return np.zeros(worlds.shape[1])
@@ -215,66 +192,3 @@ def true_minority(
     sides = members(game.role_list, game.minority_roles)[worlds]
     found: NDArray[np.bool_] = (sides == [[game.team_of(role) == 1] for role in truth]).all(axis=0)
     return found
-
-
-class Voice:
-    """What one bot states, and what it has heard.
-
-    Args:
-        game: The game that is played.
-        player: The seat of the bot.
-        rng: Source of the draws.
-        lie_rates: Share of lies among the statements of the majority, and of the minority.
-    """
-
-    def __init__(
-        self,
-        game: HiddenRolesGame,
-        player: int,
-        rng: random.Random,
-        lie_rates: tuple[float, float],
-    ) -> None:
-        talk = game.talk
-        assert isinstance(talk, RoleTalk), f"{game.name} has no talk"
-        self.game, self.player, self.talk = game, player, talk
-        self._rng, self._lie_rates = rng, lie_rates
-        self.listener = Listener(talk, talker_rates(EXPECTED, game.num_players))
-
-    def hear(self, event: Event) -> None:
-        """Add the statements of a public speech."""
-        if isinstance(event, Spoken) and event.to is None and event.player != self.player:
-            for statement in self.game.actions.attached(event.text):
-                self.listener.hear(event.player, statement)
-
-    def candidates(self, seats: Collection[int], knowledge: RolePosterior) -> dict[Action, bool]:
-        """Return the claims about sides whose truth the seat knows, and whether they are true."""
-        # The minority first: the order decides what a seed draws.
-        sides = self.game.sides[::-1]
-        claims = (ClaimSide(seat, side) for seat in seats for side in sides)
-        known = ((c, self.talk.probability(c, self.player, knowledge)) for c in claims)
-        return {claim: bool(share) for claim, share in known if share in (0.0, 1.0)}
-
-    def draw(self, seats: Collection[int], knowledge: RolePosterior, team: int) -> Action:
-        """Draw a claim by the lie rate of a side; a true one if there is no other."""
-        candidates = self.candidates(seats, knowledge)
-        wanted = self._rng.random() >= self._lie_rates[team]
-        chosen = [claim for claim, is_true in candidates.items() if is_true == wanted]
-        return self._rng.choice(chosen or list(candidates))
-
-    def deceive(
-        self, seats: Sequence[int], knowledge: RolePosterior, public: RolePosterior
-    ) -> Action:
-        """Return the claim that leaves the least public suspicion of the own side; draw ties."""
-        known = knowledge.probabilities(self.game.minority_roles)
-        own = [seat for seat in seats if known[seat] == 1]
-        values = {
-            claim: -float(self._suspicion_after(claim, public)[own].sum())
-            for claim in self.candidates(seats, knowledge)
-        }
-        best = max(values.values())
-        return self._rng.choice([c for c, value in values.items() if value > best - 1e-9])
-
-    def _suspicion_after(self, claim: Action, public: RolePosterior) -> NDArray[np.float64]:
-        listener = Listener(self.talk, LEVEL1)
-        listener.heard = [*self.listener.heard, (self.player, claim)]
-        return listener.suspicion(public.worlds)

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from arena import Action, ActionSet, Decision, Event, Observation, Say, Seat, Spoken
-from games.hidden_roles.game import PASS, ClaimCheck, ClaimRole, Suspect
-from games.hidden_roles.talk import Voice
-from games.werewolf.game import Werewolf
-from games.werewolf.knowledge import WerewolfNotes
-from games.werewolf.moves import (
+from games.hidden_roles.bots import RoleBot
+from games.hidden_roles.rules import PASS, ClaimCheck, ClaimRole, Suspect
+from games.werewolf.notes import WerewolfNotes
+from games.werewolf.rules import (
     HEAL,
     NO_SEAT,
     PACK,
@@ -29,6 +27,7 @@ from games.werewolf.moves import (
     Poison,
     Protect,
     ShootPlayer,
+    Werewolf,
 )
 
 VOTE_RATES: Mapping[tuple[str, str, bool], float] = {
@@ -41,6 +40,8 @@ VOTE_RATES: Mapping[tuple[str, str, bool], float] = {
 }
 """Assumed rates of votes, by whether all public knowledge made the vote expected, the role of the
 voter and whether the target is a wolf. The seer knows wolves, and wolves spare each other."""
+TARGETED = NightKill | Inspect | Protect | DayVote | ShootPlayer
+"""Kinds of actions that name the seat to act on."""
 SLACK = 0.05
 """Difference of suspicion below which the village keeps to the vote that all expect."""
 CERTAIN = 0.9
@@ -60,7 +61,7 @@ def in_words(statement: ClaimCheck | Suspect) -> Say:
     return Say(f"I am the seer. Player {statement.seat} is a werewolf.")
 
 
-class WerewolfDeducer:
+class WerewolfDeducer(RoleBot):
     """Bot that votes for the probable wolf; the seer reports a wolf, and the wolves hunt the seer.
 
     Braverman, Etesami and Mossel (2008) show that a village with a seer wins by pooling what it
@@ -73,38 +74,26 @@ class WerewolfDeducer:
     ± 8 points more than a village of random bots; against its own wolves 24 %, 20 ± 6 more.
     """
 
+    game: Werewolf
+    _notes: WerewolfNotes
+    _public: WerewolfNotes
+
     def __init__(self, seat: Seat) -> None:
-        assert isinstance(seat.game, Werewolf)
-        self.game = seat.game
-        self.player = seat.player
-        self._rng = seat.rng
-        self._notes = WerewolfNotes(seat.game, seat.player)
-        self._public = WerewolfNotes(seat.game, NO_SEAT)
-        """Notes of a spectator, who knows only what is public."""
+        super().__init__(seat)
         self._claims: dict[int, set[int]] = {}
         """Wolves that each player who claims to be the seer has named."""
-        self._states = bool(seat.game.actions.statements)
-        statements = ((ClaimCheck(n, WOLF_SIDE), Suspect(n)) for n in range(seat.game.num_players))
+        self._states = bool(self.game.actions.statements)
+        statements = ((ClaimCheck(n, WOLF_SIDE), Suspect(n)) for n in range(self.game.num_players))
         self._sentences = {in_words(each).text: each for pair in statements for each in pair}
         self._expected: list[Sequence[int]] = []
         """Living seats at each vote of the past, in the order in which all expected votes."""
-        self._read = 0
 
-    async def act(self, observation: Observation) -> Decision:
-        """Process the new events and choose an action."""
-        for event in observation.events_since(self._read):
-            if isinstance(event, DayVoted):
-                self._expected.append(self._public_order())
-            self._notes.update(event)
-            if event.audience is None:
-                self._public.update(event)
-            self._hear(event)
-        self._read = observation.num_events
-        return Decision(self._choose(observation.legal_actions))
-
-    def _hear(self, event: Event) -> None:
-        """Note the claim of a seer."""
-        if not isinstance(event, Spoken):
+    def _witness(self, event: Event) -> None:
+        if isinstance(event, DayVoted):
+            self._expected.append(self._public_order())
+        super()._witness(event)
+        # Who weighs claims by their rates does not count them once more.
+        if not isinstance(event, Spoken) or self._makes_claims:
             return
         for statement in self._statements(event):
             if statement == ClaimRole(SEER):
@@ -120,52 +109,35 @@ class WerewolfDeducer:
         return self.game.actions.attached(event.text) if said is None else (said,)
 
     def _choose(self, legal: ActionSet) -> Action:
-        choosers: dict[type[Action], Callable[[Sequence[int]], int]] = {
-            NightKill: self._kill,
-            Inspect: self._inspect,
-            Protect: self._protect,
-            DayVote: self._vote,
-            ShootPlayer: self._shoot,
-        }
-        targets = {
-            action.seat: action
-            for action in legal
-            if isinstance(action, NightKill | Inspect | Protect | DayVote | ShootPlayer)
-        }
-        if targets:
-            choose = choosers[type(legal[0])]
-            return targets[choose(sorted(targets))]
         if self._notes.victim is not None:
             return self._use_potion(legal)
+        targets = {action.seat: action for action in legal if isinstance(action, TARGETED)}
+        if targets:
+            seats = sorted(targets)
+            chosen = self._vote(seats) if legal.of(DayVote) else self._aim(type(legal[0]), seats)
+            return targets[chosen]
         # Silence at night: the rule for ties makes the wolves agree.
         return self._speak() if legal.speech and self._notes.is_day else PASS
 
-    # Actions at night and shots: each returns one of the given seats
-
-    def _kill(self, seats: Sequence[int]) -> int:
-        seer = self._probabilities(SEER, self._notes)
-        return self._best(seats, lambda seat: seer[seat] + (seat in self._claims))
-
-    def _inspect(self, seats: Sequence[int]) -> int:
-        exact = self._notes.posterior.probabilities(PACK)
-        suspicion = self._probabilities(WOLF, self._notes)
-        # A certain answer teaches nothing.
-        return self._best(seats, lambda seat: suspicion[seat] if 0 < exact[seat] < 1 else -1.0)
-
-    def _protect(self, seats: Sequence[int]) -> int:
-        seer = self._probabilities(SEER, self._notes)
-        # A probable seer is the likeliest victim; the doctor is the next best player to keep.
-        return self._best(seats, lambda seat: max(seer[seat], 0.4 * (seat == self.player)))
-
-    def _shoot(self, seats: Sequence[int]) -> int:
-        suspicion = self._probabilities(WOLF, self._notes)
-        return self._best(seats, lambda seat: suspicion[seat])
+    def _aim(self, kind: type[Action], seats: Sequence[int]) -> int:
+        """Return the seat for an action at night, or for the shot of the hunter."""
+        role = SEER if kind in (NightKill, Protect) else WOLF
+        likely = self._probabilities(role, self._notes)
+        exact = self._notes.probabilities(PACK)
+        values: dict[type[Action], Callable[[int], float]] = {
+            NightKill: lambda seat: likely[seat] + (seat in self._claims),
+            # A certain answer teaches nothing.
+            Inspect: lambda seat: likely[seat] if 0 < exact[seat] < 1 else -1.0,
+            # A probable seer is the likeliest victim; the doctor is the next best player to keep.
+            Protect: lambda seat: max(likely[seat], 0.4 * (seat == self.player)),
+            ShootPlayer: lambda seat: likely[seat],
+        }
+        return self._best(seats, values[kind])
 
     def _use_potion(self, legal: ActionSet) -> Action:
         """Poison a certain wolf; heal the victim of the first attack, or of a later one."""
         wolf = self._probabilities(WOLF, self._notes)
-        poisons = legal.of(Poison)
-        best = max(poisons, key=lambda action: wolf[action.seat], default=None)
+        best = max(legal.of(Poison), key=lambda action: wolf[action.seat], default=None)
         if best and wolf[best.seat] > CERTAIN:
             return best
         return HEAL if HEAL in legal else PASS
@@ -180,14 +152,12 @@ class WerewolfDeducer:
     def _public_order(self) -> Sequence[int]:
         """Return the living seats, the most suspicious by public knowledge first."""
         suspicion = self._probabilities(WOLF, self._public)
-        tied = self._public.candidates
-        return sorted(
-            self._public.living,
-            key=lambda seat: (seat not in tied, -round(suspicion[seat], 6), seat),
-        )
+        return sorted(self._public.living, key=lambda seat: (-round(suspicion[seat], 6), seat))
 
     def _speak(self) -> Action:
         """Make a statement: what the seer has found, or a suspicion."""
+        if self._makes_claims:
+            return self._claim(self._notes.living)
         seats = [seat for seat in self._notes.living if seat != self.player]
         wolves = [seat for seat in seats if self._notes.inspected.get(seat)]
         if wolves:
@@ -201,7 +171,7 @@ class WerewolfDeducer:
         """Return how strongly each seat should be eliminated."""
         mentions = Counter(
             statement.seat
-            for event in self._notes.statements
+            for event in self._notes.spoken
             if event.player != self.player
             for statement in self._statements(event)
             if isinstance(statement, Suspect)
@@ -216,14 +186,14 @@ class WerewolfDeducer:
 
     def _probabilities(self, role: str, notes: WerewolfNotes) -> Sequence[float]:
         """Return the probability that each seat has a role: exact worlds weighted by behaviour."""
-        worlds, names = notes.posterior.worlds, self.game.distinct_roles
+        worlds, names = notes.worlds, self.game.distinct_roles
         weights = self._weights(notes)
         wanted = worlds == (names.index(role) if role in names else NO_SEAT)
         return [*map(float, wanted @ weights / weights.sum())]
 
     def _weights(self, notes: WerewolfNotes) -> NDArray[np.float64]:
         """Return the likelihood (worlds,) of votes and claims in each possible assignment."""
-        worlds, names = notes.posterior.worlds, self.game.distinct_roles
+        worlds, names = notes.worlds, self.game.distinct_roles
         # Shapes: (seats, worlds).
         wolf = worlds == names.index(WOLF)
         seer = worlds == (names.index(SEER) if SEER in names else NO_SEAT)
@@ -273,42 +243,22 @@ class WerewolfCrowd:
 
 
 class WerewolfTalker(WerewolfDeducer):
-    """Deducer that makes true statements by the model of `Voice`.
+    """Deducer that makes true claims, by the model of `RoleBot`.
 
     Without the option `talk=statements` all of these bots talk as the deducer.
     """
 
-    lie_rates: ClassVar[tuple[float, float]] = (0.0, 0.0)
-    """Share of lies among the statements of the village, and of the wolves."""
-
-    def __init__(self, seat: Seat) -> None:
-        super().__init__(seat)
-        self.voice = Voice(self.game, self.player, seat.rng, self.lie_rates)
-
-    def _hear(self, event: Event) -> None:
-        if self._states:
-            self.voice.hear(event)
-        else:
-            super()._hear(event)
-
-    def _speak(self) -> Action:
-        if not self._states:
-            return super()._speak()
-        team = self.game.team_of(self._notes.role)
-        return self.voice.draw(self._notes.living, self._notes.posterior, team)
+    lie_rates = (0.0, 0.0)
 
 
 class WerewolfDeceiver(WerewolfTalker):
-    """As a wolf it makes the statement that moves a listener of level 1 furthest from its pack."""
+    """As a wolf it makes the claim that moves a listener of level 1 furthest from its pack."""
 
-    def _speak(self) -> Action:
-        if self._notes.role != WOLF or not self._states:
-            return super()._speak()
-        return self.voice.deceive(self._notes.living, self._notes.posterior, self._public.posterior)
+    deceives = True
 
 
 class WerewolfSceptic(WerewolfDeceiver):
     """Listens as a Bayesian who expects each side to lie at its rate."""
 
     def _weights(self, notes: WerewolfNotes) -> NDArray[np.float64]:
-        return super()._weights(notes) * self.voice.listener.weights(notes.posterior.worlds)
+        return super()._weights(notes) * self.listener.weights(notes.worlds)

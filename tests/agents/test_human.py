@@ -21,7 +21,7 @@ from arena.core.observation import TextLevel
 from arena.core.state import State
 from games.cluedo.game import Cluedo
 from games.cluedo.rules.events import Accuse, DealCards, EndTurn, Suggest
-from games.werewolf.game import Werewolf
+from games.werewolf.rules import Werewolf
 
 STATE = Cluedo(players=3).initial_state()
 STATE.apply(-1, DealCards(ENVELOPE, HANDS))

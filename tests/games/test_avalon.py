@@ -6,27 +6,23 @@ import random
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from random_games import plies
 from role_games import deal_roles, played, posterior
-from role_search import possible_roles
 
 from arena import CHANCE, Outcome, Seat, Step
 from arena.agents.agent import Agent, RandomBot
 from arena.core.errors import IllegalAction, UsageError
-from arena.testing import check_game
-from games.avalon.assessor import AvalonAnalysis
 from games.avalon.bots import AvalonDeducer, AvalonNaive
-from games.avalon.game import Avalon, AvalonState
-from games.avalon.knowledge import AvalonPosterior
-from games.avalon.moves import (
+from games.avalon.knowledge import AvalonAnalysis
+from games.avalon.rules import (
     APPROVE,
     FAIL,
     REJECT,
     SUCCESS,
     TEAM_SIZES,
     Assassinate,
+    Avalon,
+    AvalonState,
     EvilRevealed,
     Examine,
     LadyPassed,
@@ -36,7 +32,7 @@ from games.avalon.moves import (
     SecretSeen,
     TeamVoted,
 )
-from games.hidden_roles.game import DealRoles
+from games.hidden_roles.rules import DealRoles
 
 FIVE = ("Merlin", "Percival", "Loyal Servant", "Assassin", "Morgana")
 
@@ -209,55 +205,6 @@ def test_the_lady_of_the_lake_shows_the_side_of_a_player_and_moves_on() -> None:
 # Knowledge
 
 
-@pytest.mark.parametrize(
-    ("options", "seed"), [({}, 1), ({"roles": "merlin+oberon+percival"}, 2), ({"roles": "none"}, 3)]
-)
-def test_posterior_equals_brute_force(options: dict[str, str], seed: int) -> None:
-    game = Avalon(talk=0, **options)
-    _, history = played(game, seed)
-    rng = random.Random(seed)
-    ends = phase_ends(game, history)
-    for length in {*rng.sample(ends, 3), ends[-2]}:
-        state = game.initial_state().apply_all(history[:length])
-        for player in rng.sample(range(5), 3):
-            known = posterior(state, player)
-            found = {
-                tuple(game.distinct_roles[role] for role in column) for column in known.worlds.T
-            }
-            expected = possible_roles(
-                game, history[:length], player, ("mission",), lambda world: world.roles()
-            )
-            assert found == expected
-
-
-def phase_ends(game: Avalon, history: list[Step]) -> list[int]:
-    """Lengths of the history after which no phase is under way."""
-    state, ends = game.initial_state(), []
-    for number, step in enumerate(history):
-        state.apply(step.player, step.action)
-        if not state.sealed:
-            ends.append(number + 1)
-    return ends
-
-
-@settings(deadline=None, max_examples=25)
-@given(st.integers(5, 8), st.integers(0, 10**6))
-def test_truth_is_always_possible(players: int, seed: int) -> None:
-    state, _ = played(Avalon(players=players), seed)
-    truth = tuple(state.game.distinct_roles.index(role) for role in state.roles())
-    assert isinstance(state.game, Avalon)
-    for player in range(players):
-        known = AvalonPosterior(state.game, player)
-        for event in state.log.witnessed[player][:-1]:
-            known.update(event)
-            assert known.entropy() >= 0
-        assert truth in set(map(tuple, known.worlds.T.tolist()))
-    assert sum(state.returns()) in (
-        state.teams().count(0),
-        state.teams().count(1),
-    )
-
-
 def test_assessor_judges_good_players_only() -> None:
     game = Avalon(talk=0)
     state, history = played(game, 5)
@@ -274,18 +221,6 @@ def test_assessor_judges_good_players_only() -> None:
 
 
 # Conformance and play
-
-
-@pytest.mark.parametrize(
-    ("options", "seeds"),
-    [
-        ({"players": 6, "roles": "merlin+mordred", "talk": 0}, (0,)),
-        ({"players": 10, "talk": 0}, (7,)),
-        ({"players": 7, "talk": 0, "lady": True}, (1,)),
-    ],
-)
-def test_conformance(options: dict[str, int], seeds: tuple[int, ...]) -> None:
-    check_game(Avalon(**options), seeds)
 
 
 def test_resample_changes_roles_and_cards() -> None:

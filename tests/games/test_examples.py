@@ -11,7 +11,7 @@ import pytest
 @pytest.mark.parametrize(
     "module",
     [
-        "games.avalon.game",
+        "games.avalon.rules",
         "games.battleship.board",
         "games.battleship.rules",
         "games.cluedo.analysis.assessor",
@@ -28,7 +28,7 @@ import pytest
         "games.liars_dice.rules",
         "games.liars_dice.knowledge",
         "games.tictactoe.game",
-        "games.werewolf.game",
+        "games.werewolf.rules",
     ],
 )
 def test_examples_in_docstrings(module: str) -> None:

@@ -5,23 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from random_games import plies
 from role_games import deal_roles, played, posterior
-from role_search import possible_roles
 
 from arena import Action, Outcome, Say, Seat
 from arena.agents.agent import Agent, RandomBot
 from arena.core.errors import IllegalAction, UsageError
 from arena.core.event import Spoken
-from arena.testing import check_game
-from games.hidden_roles.game import PASS
-from games.werewolf.assessor import WerewolfAnalysis
+from games.hidden_roles.rules import PASS
 from games.werewolf.bots import WerewolfCrowd, WerewolfDeducer
-from games.werewolf.game import Werewolf, WerewolfState, pack_choice
-from games.werewolf.knowledge import WerewolfPosterior
-from games.werewolf.moves import (
+from games.werewolf.knowledge import WerewolfAnalysis
+from games.werewolf.rules import (
     HEAL,
     DayBegan,
     DayVote,
@@ -35,12 +29,13 @@ from games.werewolf.moves import (
     PackSeen,
     Poison,
     Protect,
-    RunOffBegan,
     SeerSaw,
     ShootPlayer,
-    VoteCast,
+    Werewolf,
+    WerewolfState,
     WitchPoisoned,
     WitchSaw,
+    pack_choice,
 )
 
 SEVEN = ("Werewolf", "Werewolf", "Seer", "Doctor", "Villager", "Villager", "Villager")
@@ -194,31 +189,6 @@ def test_no_player_is_killed_in_a_quiet_first_night() -> None:
     assert NightKill(4) in state.legal_actions(0)
 
 
-def test_open_votes_are_seen_at_once() -> None:
-    state = night(dealt(open_votes=True), 6)
-    assert state.to_act == (0,)
-    state.apply(0, DayVote(5))
-    assert VoteCast(0, 5) in state.log.witnessed[4] and state.to_act == (1,)
-    assert "Votes so far against: Player 5 1." in state.observe(1).text("notes")
-    for seat in range(1, 6):
-        state.apply(seat, PASS)
-    assert DayVoted((5, -1, -1, -1, -1, -1, -1), 5, "Villager") in state.log.events
-    night(state, 4)
-    assert state.is_terminal
-
-
-def test_a_tie_is_followed_by_one_run_off() -> None:
-    tie = {"p0": DayVote(5), "p1": DayVote(5), "p2": DayVote(0), "p3": DayVote(0)}
-    state = act(night(dealt(run_off=True), 6), **tie)
-    assert RunOffBegan((0, 5)) in state.log.events and state.living == (0, 1, 2, 3, 4, 5)
-    assert list(state.legal_actions(4)) == [DayVote(0), DayVote(5), PASS]
-    assert list(state.legal_actions(5)) == [DayVote(0), PASS]
-    second = act(state.clone(), p0=DayVote(5), p1=PASS, p2=DayVote(0), p3=PASS, p4=PASS, p5=PASS)
-    assert second.phase == "night" and len(second.living) == 6  # A second tie ends the day.
-    vote_out(state, 0)
-    assert 0 not in state.living
-
-
 # Talk
 
 
@@ -253,55 +223,6 @@ def test_dead_wolf_hears_its_pack_no_more() -> None:
 # Knowledge
 
 
-@pytest.mark.parametrize(
-    ("options", "seed"),
-    [
-        ({"players": 5, "hunter": True, "reveal": False}, 1),
-        ({"players": 5, "wolves": 2}, 2),
-        ({"players": 5, "witch": True, "reveal": False}, 1),
-        ({"players": 5, "witch": True, "quiet_first_night": True, "run_off": True}, 4),
-        ({"players": 5, "quiet_first_night": True, "open_votes": True}, 3),
-    ],
-)
-def test_posterior_equals_brute_force(options: dict[str, int], seed: int) -> None:
-    game = Werewolf(talk=0, **options)
-    _, history = played(game, seed)
-    state, ends = game.initial_state(), []
-    for number, step in enumerate(history):
-        state.apply(step.player, step.action)
-        if not state.sealed:
-            ends.append(number + 1)
-    for length in ends[1:-1][:4]:
-        state = game.initial_state().apply_all(history[:length])
-        for player in range(0, game.num_players, 2):
-            known = posterior(state, player)
-            found = {
-                tuple(game.distinct_roles[role] for role in column) for column in known.worlds.T
-            }
-            assert found == possible_roles(
-                game,
-                history[:length],
-                player,
-                ("night", "potions"),
-                lambda world: (vars(world)["protected"], vars(world)["victim"]),
-            )
-
-
-@settings(deadline=None, max_examples=20)
-@given(st.integers(5, 9), st.booleans(), st.booleans(), st.integers(0, 10**6))
-def test_truth_is_always_possible(players: int, hunter: bool, reveal: bool, seed: int) -> None:
-    more = {"witch": seed % 2 > 0, "open_votes": seed % 3 > 0, "quiet_first_night": seed % 5 > 1}
-    game = Werewolf(players=players, hunter=hunter, reveal=reveal, **more)
-    state, _ = played(game, seed)
-    truth = tuple(game.distinct_roles.index(role) for role in state.roles())
-    for player in range(players):
-        known = WerewolfPosterior(game, player)
-        for event in state.log.witnessed[player][:-1]:
-            known.update(event)
-        assert truth in set(map(tuple, known.worlds.T.tolist()))
-    assert sum(state.returns()) == state.teams().count(state.winner)
-
-
 def test_assessor_judges_votes_of_the_village() -> None:
     game = Werewolf(talk=0)
     state, history = played(game, 3)
@@ -315,20 +236,6 @@ def test_assessor_judges_votes_of_the_village() -> None:
 
 
 # Conformance and play
-
-
-@pytest.mark.parametrize(
-    ("options", "seeds"),
-    [
-        ({"players": 10, "talk": 0}, (3,)),
-        ({"players": 6, "wolves": 2, "hunter": True, "reveal": False}, (0, 1)),
-        ({"players": 7, "talk": 0, "hunter": True, "witch": True, "run_off": True}, (0, 1)),
-        ({"players": 5, "open_votes": True, "quiet_first_night": True, "run_off": True}, (2,)),
-        ({"players": 6, "plain": True, "hunter": True, "quiet_first_night": True}, (1,)),
-    ],
-)
-def test_conformance(options: dict[str, int], seeds: tuple[int, ...]) -> None:
-    check_game(Werewolf(**options), seeds)
 
 
 def village_wins(

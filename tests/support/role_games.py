@@ -9,8 +9,8 @@ from typing import Protocol, TypeVar
 from arena import CHANCE, Seat, Step
 from arena.agents.agent import Agent, RandomBot, act_now
 from arena.core.seeds import stream
-from games.hidden_roles.game import DealRoles, HiddenRolesState
-from games.hidden_roles.knowledge import RolePosterior
+from games.hidden_roles.notes import RoleNotes
+from games.hidden_roles.rules import DealRoles, HiddenRolesState
 
 S = TypeVar("S", bound=HiddenRolesState)
 S_co = TypeVar("S_co", bound=HiddenRolesState, covariant=True)
@@ -29,10 +29,10 @@ def deal_roles(game: RoleGame[S], deal: tuple[str, ...]) -> S:
     return state
 
 
-def posterior(state: HiddenRolesState, player: int) -> RolePosterior:
+def posterior(state: HiddenRolesState, player: int) -> RoleNotes:
     """What a seat knows about the roles."""
     known = state.game.analysis.knowledge(player)
-    assert isinstance(known, RolePosterior)
+    assert isinstance(known, RoleNotes)
     for event in state.log.witnessed[player]:
         known.update(event)
     return known

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Hashable, Sequence
 from itertools import permutations, product
 
 from arena.core.action import CHANCE, Action, Step
-from games.hidden_roles.game import DealRoles, HiddenRolesGame, HiddenRolesState
+from games.hidden_roles.rules import DealRoles, HiddenRolesGame, HiddenRolesState
 
 Key = Callable[[HiddenRolesState], Hashable]
 """Whatever of the hidden part of a state matters later: equal keys are searched once."""

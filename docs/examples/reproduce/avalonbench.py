@@ -11,7 +11,7 @@ from played import play_games, share
 from roles import by_team
 
 from arena import Episode, Game, make_game
-from games.avalon.moves import GOOD, EvilRevealed
+from games.avalon.rules import GOOD, EvilRevealed
 
 
 def result(_: Game, episode: Episode) -> tuple[bool, bool]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from arena import Game
 from arena.core.seeds import stream
-from games.hidden_roles.game import DealRoles, HiddenRolesGame
+from games.hidden_roles.rules import DealRoles, HiddenRolesGame
 
 
 def by_team(

@@ -19,7 +19,7 @@ from played import play_games, share
 from roles import by_team
 
 from arena import Episode, Game, make_game
-from games.werewolf.moves import VILLAGE, SeerSaw
+from games.werewolf.rules import VILLAGE, SeerSaw
 
 
 def closed_form(players: int, wolves: int) -> float:

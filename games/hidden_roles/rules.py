@@ -129,7 +129,11 @@ class HiddenRolesGame(Game, ABC):
     team_names: ClassVar[tuple[str, str]]
     """Names of the majority and of the minority."""
     sides: ClassVar[tuple[str, str]]
-    """The same in statements."""
+    """Names of the same teams in statements."""
+    minority: ClassVar[frozenset[str]]
+    """All roles of the minority, whatever the options."""
+    vote: ClassVar[type[SeatAction] | None] = None
+    """Kind of the votes against a player; None if the game has none."""
     default_bots = ("deducer", "deducer")
 
     @property
@@ -137,9 +141,9 @@ class HiddenRolesGame(Game, ABC):
     def role_list(self) -> tuple[str, ...]:
         """The roles of the game, one per seat, in a fixed order."""
 
-    @abstractmethod
     def team_of(self, role: str) -> int:
         """Return the team of a role: 0 for the uninformed majority, 1 for the secret minority."""
+        return int(role in self.minority)
 
     @property
     def seers(self) -> frozenset[str]:
@@ -187,7 +191,7 @@ class HiddenRolesGame(Game, ABC):
     @cached_property
     def minority_roles(self) -> frozenset[str]:
         """The roles of team 1."""
-        return frozenset(role for role in self.role_list if self.team_of(role) == 1)
+        return self.minority.intersection(self.role_list)
 
     @property
     def return_scale(self) -> ReturnScale:
@@ -222,6 +226,8 @@ class HiddenRolesState(State, ABC):
         """The role of each seat; empty before the deal."""
         self.sealed: dict[int, Action] = {}
         """Commitments of the current phase, by seat."""
+        self.talks = 0
+        """Finished rounds of statements since the discussion began."""
         self.winner: int | None = None
         """The team that has won; None before the end."""
 
@@ -239,7 +245,7 @@ class HiddenRolesState(State, ABC):
 
     @abstractmethod
     def _resolve(self, phase: Mapping[int, Action]) -> None:
-        """Carry out a phase after its last commitment; `phase` is in the order of seats."""
+        """Carry out a phase other than talk; `phase` is in the order of seats."""
 
     def sample_chance(self, rng: random.Random) -> Action:
         """Draw a deal; all orders of the roles are equally likely."""
@@ -274,7 +280,16 @@ class HiddenRolesState(State, ABC):
         if not self.to_act:
             phase = dict(sorted(self.sealed.items()))
             self.sealed = {}
-            self._resolve(phase)
+            if self.phase == "talk":
+                self._log_statements(phase)
+                self._discuss(tuple(phase), self.talks + 1)
+            else:
+                self._resolve(phase)
+
+    def _discuss(self, players: tuple[int, ...], talks: int = 0) -> None:
+        """Begin a round of statements, or the vote after the last one."""
+        self.talks = talks
+        self._begin("talk" if talks < self.game.talk_rounds else "vote", players)
 
     def _log_statements(
         self, phase: Mapping[int, Action], to: tuple[int, ...] | None = None

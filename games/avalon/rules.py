@@ -1,0 +1,479 @@
+"""Avalon as a `Game`: The Resistance with roles (D. Eskridge, Indie Boards and Cards, 2012).
+
+The option `lady` is the rule book's "Lady of the Lake": the player to the right of the first leader
+has the token; immediately after the missions 2, 3 and 4 its holder looks at the loyalty of a player
+who has not held it, and passes it to this player.
+
+J. Serrino, M. Kleiman-Weiner, D. Parkes, J. Tenenbaum, "Finding Friend and Foe in Multi-Agent
+Games", NeurIPS 2019, study the game without talk; Light et al., "AvalonBench" (2023), with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from arena import Action, ActionSet, Event
+from arena.core.event import PrivateEvent
+from games.hidden_roles.rules import (
+    PASS,
+    HiddenRolesGame,
+    HiddenRolesState,
+    RoleOptions,
+    SeatAction,
+)
+
+GOOD, EVIL = 0, 1
+"""Numbers of the teams."""
+
+SERVANT, MINION = "Loyal Servant", "Minion"
+MERLIN, PERCIVAL = "Merlin", "Percival"
+ASSASSIN, MORGANA, MORDRED, OBERON = "Assassin", "Morgana", "Mordred", "Oberon"
+ROLES = (MERLIN, PERCIVAL, SERVANT, ASSASSIN, MORGANA, MORDRED, OBERON, MINION)
+EVIL_ROLES = frozenset({ASSASSIN, MORGANA, MORDRED, OBERON, MINION})
+
+NUM_EVIL = {5: 2, 6: 2, 7: 3, 8: 3, 9: 3, 10: 4}
+"""Evil players by the number of players, from the rule book."""
+TEAM_SIZES = {
+    5: (2, 3, 2, 3, 3),
+    6: (2, 3, 4, 3, 4),
+    7: (2, 3, 3, 4, 4),
+    8: (3, 4, 4, 5, 5),
+    9: (3, 4, 4, 5, 5),
+    10: (3, 4, 4, 5, 5),
+}
+"""Members of the team of each mission, by the number of players, from the rule book."""
+
+STANDARD = {
+    5: "percival+morgana",
+    6: "percival+morgana",
+    7: "percival+morgana+oberon",
+    8: "percival+morgana",
+    9: "percival+morgana+mordred",
+    10: "percival+morgana+mordred+oberon",
+}
+"""Special roles beside Merlin and the Assassin that are common at each number of players."""
+
+MAX_PROPOSALS = 5
+"""Rejected proposals of one mission after which evil wins."""
+
+
+class AvalonOptions(RoleOptions):
+    """Options of `avalon`."""
+
+    players: int = Field(5, ge=5, le=10, description="Number of seats.")
+    roles: str = Field(
+        "standard",
+        description="Special roles, joined by '+', of merlin, percival, morgana, mordred, oberon; "
+        "with merlin comes the assassin. 'standard': the usual set for the number of players; "
+        "'none': The Resistance, without special roles.",
+    )
+    talk: Literal[0, 1, 2, 3, "statements"] = Field(
+        1,
+        description="Rounds of speech before each vote; all players speak at once. 'statements': "
+        "one round, in which players can also attach statements whose truth is known.",
+    )
+    lady: bool = Field(
+        False,
+        description="Lady of the Lake: after the missions 2, 3 and 4, her holder learns in secret "
+        "whether one player is evil, who then holds her. Usual from 7 players on.",
+    )
+
+    @property
+    def special_roles(self) -> tuple[str, ...]:
+        """The special roles in the fixed order of this module, the Assassin included."""
+        names = {"standard": f"merlin+{STANDARD[self.players]}", "none": ""}
+        chosen = names.get(self.roles, self.roles).casefold().split("+")
+        if "merlin" in chosen:
+            chosen.append("assassin")
+        known = (MERLIN, PERCIVAL, ASSASSIN, MORGANA, MORDRED, OBERON)
+        return tuple(role for role in known if role.casefold() in chosen)
+
+    @model_validator(mode="after")
+    def _check_roles(self) -> Self:
+        if self.roles in ("standard", "none"):
+            return self
+        chosen = self.roles.casefold().split("+")
+        selectable = ("merlin", "percival", "morgana", "mordred", "oberon")
+        unknown = [name for name in chosen if name not in selectable]
+        if unknown or len(set(chosen)) < len(chosen):
+            fault = f"'{unknown[0][:40]}' is no special role" if unknown else "a role comes twice"
+            raise ValueError(f"roles: {fault}; join some of {', '.join(selectable)} by '+'")
+        # These three roles do nothing but hide or show Merlin.
+        if "merlin" not in chosen and chosen != ["oberon"]:
+            raise ValueError(f"roles: '{self.roles}' needs merlin, too")
+        evil = [role for role in self.special_roles if role in EVIL_ROLES]
+        if len(evil) > NUM_EVIL[self.players]:
+            raise ValueError(
+                f"roles: {', '.join(evil)} are {len(evil)} evil roles, but {self.players} players "
+                f"have {NUM_EVIL[self.players]}; leave some out"
+            )
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class Propose(Action):
+    """Propose the team of the mission; seats are in ascending order."""
+
+    seats: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return f"propose {', '.join(f'Player {seat}' for seat in self.seats)}"
+
+
+@dataclass(frozen=True, slots=True)
+class VoteOnTeam(Action):
+    """Approve or reject the proposed team, sealed until all have voted."""
+
+    approves: bool
+
+    def __str__(self) -> str:
+        return "approve" if self.approves else "reject"
+
+
+@dataclass(frozen=True, slots=True)
+class PlayCard(Action):
+    """Play a mission card face down; only evil members may play `fail`."""
+
+    fails: bool
+
+    def __str__(self) -> str:
+        return "fail" if self.fails else "success"
+
+
+@dataclass(frozen=True, slots=True)
+class Assassinate(SeatAction, template="assassinate Player {self.seat}"):
+    """Name the seat of Merlin, as the Assassin after three missions that succeeded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Examine(SeatAction, template="examine Player {self.seat}"):
+    """Learn the side of a player, as the holder of the Lady of the Lake."""
+
+
+APPROVE, REJECT = VoteOnTeam(True), VoteOnTeam(False)
+SUCCESS, FAIL = PlayCard(False), PlayCard(True)
+
+
+@dataclass(frozen=True, slots=True)
+class SecretSeen(PrivateEvent):
+    """Private: the seats that a role sees after the deal.
+
+    `evil`: these seats are evil (all that this role sees). `merlin`: one of these seats is Merlin.
+    """
+
+    seats: tuple[int, ...]
+    kind: Literal["evil", "merlin"]
+
+
+@dataclass(frozen=True, slots=True)
+class TeamProposed(Event):
+    """Public: the proposal of a leader."""
+
+    leader: int
+    mission: int
+    """Number of the mission, from 1."""
+    attempt: int
+    """Number of the proposal for this mission, from 1."""
+    seats: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TeamVoted(Event):
+    """Public: all votes on a team, after the last one."""
+
+    votes: tuple[bool, ...]
+    """True is approval; one per seat."""
+    approved: bool
+
+
+@dataclass(frozen=True, slots=True)
+class MissionCardPlayed(PrivateEvent):
+    """Private: the own mission card, after the last member has played."""
+
+    fails: bool
+
+
+@dataclass(frozen=True, slots=True)
+class MissionEnded(Event):
+    """Public: the result of a mission. It is not public who played which card."""
+
+    mission: int
+    seats: tuple[int, ...]
+    fails: int
+    """Number of `fail` cards."""
+    succeeded: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LadyPassed(Event):
+    """Public: the holder of the Lady of the Lake examines a player, who holds her from now on."""
+
+    holder: int
+    seat: int
+
+
+@dataclass(frozen=True, slots=True)
+class LoyaltySeen(PrivateEvent):
+    """Private: the side of the player that the holder of the Lady of the Lake examined."""
+
+    seat: int
+    is_evil: bool
+
+
+@dataclass(frozen=True, slots=True)
+class EvilRevealed(Event):
+    """Public: the evil players, who reveal themselves before the Assassin names Merlin."""
+
+    seats: tuple[int, ...]
+    assassin: int
+
+
+@dataclass(frozen=True, slots=True)
+class MerlinGuessed(Event):
+    """Public: the Assassin's guess."""
+
+    assassin: int
+    target: int
+    correct: bool
+
+
+class Avalon(HiddenRolesGame):
+    """Five to ten players: a good majority, and an evil minority that knows itself.
+
+    Example:
+        >>> import random
+        >>> from arena import CHANCE
+        >>> state = Avalon(players=5, talk=0).initial_state()
+        >>> state.apply(CHANCE, state.sample_chance(random.Random(0)))
+        >>> state.roles()
+        ('Loyal Servant', 'Percival', 'Merlin', 'Morgana', 'Assassin')
+        >>> len(state.legal_actions(0))  # Teams of two.
+        10
+    """
+
+    name = "avalon"
+    turn_bound = 5 * MAX_PROPOSALS  # A turn is a proposal; there are five missions at most.
+    team_names = sides = ("good", "evil")
+    minority = EVIL_ROLES
+    summary = "missions of loyal servants and hidden traitors; find Merlin"
+    Options = AvalonOptions
+    options: AvalonOptions
+    Text = "games.avalon.text:AvalonText"
+    Analysis = "games.avalon.knowledge:AvalonAnalysis"
+    Arrays = "games.avalon.notes:AvalonArrays"
+    View = "games.avalon.text:AvalonView"
+    Talk = "games.hidden_roles.talk:RoleTalk"
+
+    @cached_property
+    def role_list(self) -> tuple[str, ...]:
+        """The roles of the game, one per seat: good ones first."""
+        special, evil = self.options.special_roles, NUM_EVIL[self.num_players]
+        good_special = [role for role in special if role not in EVIL_ROLES]
+        evil_special = [role for role in special if role in EVIL_ROLES]
+        servants = self.num_players - evil - len(good_special)
+        minions = evil - len(evil_special)
+        return (*good_special, *[SERVANT] * servants, *evil_special, *[MINION] * minions)
+
+    @property
+    def seers(self) -> frozenset[str]:
+        """Merlin and Percival; with the Lady of the Lake, her holder may have any role."""
+        roles = frozenset(self.role_list)
+        return roles if self.options.lady else roles & {MERLIN, PERCIVAL}
+
+    @property
+    def promised(self) -> tuple[tuple[Action, ...], ...]:
+        return (APPROVE, REJECT), (SUCCESS, FAIL)
+
+    def sight(self, role: str) -> tuple[Literal["evil", "merlin"] | None, frozenset[str]]:
+        """Return the kind of secret that a role sees, and the roles of the seats that it sees."""
+        if role == MERLIN:
+            return "evil", EVIL_ROLES - {MORDRED}
+        if role == PERCIVAL:
+            return "merlin", frozenset({MERLIN, MORGANA})
+        if role in EVIL_ROLES - {OBERON}:
+            return "evil", EVIL_ROLES - {OBERON}
+        return None, frozenset()
+
+    @property
+    def team_sizes(self) -> tuple[int, ...]:
+        """Members of the team of each mission."""
+        return TEAM_SIZES[self.num_players]
+
+    def fails_needed(self, mission: int) -> int:
+        """Return the `fail` cards that make a mission fail; missions count from 0."""
+        # The rule book: two for the fourth mission of seven or more players.
+        return 2 if mission == 3 and self.num_players >= 7 else 1
+
+    def _all_actions(self) -> Iterable[Action]:
+        seats = range(self.num_players)
+        for size in sorted(set(self.team_sizes)):
+            yield from map(Propose, combinations(seats, size))
+        yield from (APPROVE, REJECT, SUCCESS, FAIL, PASS)
+        if MERLIN in self.role_list:
+            yield from map(Assassinate, seats)
+        if self.options.lady:
+            yield from map(Examine, seats)
+        yield from self._statements()
+
+    @cached_property
+    def proposals(self) -> tuple[ActionSet, ...]:
+        """All teams of the size that each mission has."""
+        seats = range(self.num_players)
+        sets = {
+            size: self.actions.subset(map(Propose, combinations(seats, size))).complete()
+            for size in self.team_sizes
+        }
+        return tuple(sets[size] for size in self.team_sizes)
+
+    @cached_property
+    def vote_actions(self) -> ActionSet:
+        """The two votes on a team."""
+        return self.actions.subset((APPROVE, REJECT)).complete()
+
+    def is_irrevocable(self, action: Action) -> bool:
+        """Return whether the action is the guess of the Assassin, which ends the game."""
+        return isinstance(action, Assassinate)
+
+    def initial_state(self) -> AvalonState:
+        return AvalonState(self)
+
+
+class AvalonState(HiddenRolesState):
+    """A position: the results of the missions, the leader and the current proposal."""
+
+    game: Avalon
+
+    def __init__(self, game: Avalon) -> None:
+        super().__init__(game)
+        self.leader = 0
+        self.results: tuple[bool, ...] = ()
+        """Results of the finished missions: True for success."""
+        self.rejected = 0
+        """Rejected proposals of the current mission."""
+        self.team: tuple[int, ...] = ()
+        """The proposed team."""
+        self.ladies: tuple[int, ...] = (game.num_players - 1,) if game.options.lady else ()
+        """Holders of the Lady of the Lake, the present one last; () without the option."""
+        self.ending = ""
+
+    def _legal_actions(self, player: int) -> ActionSet:
+        match self.phase:
+            case "propose":
+                return self.game.proposals[len(self.results)]
+            case "talk":
+                return self.game.talk_actions
+            case "vote":
+                return self.game.vote_actions
+            case "mission":
+                # Not kept on the game: its caches would show that an evil player is on a team.
+                cards = (SUCCESS, FAIL) if self.dealt[player] in EVIL_ROLES else (SUCCESS,)
+                return self.game.actions.subset(cards)
+            case "lady":
+                others = (seat for seat in range(self.game.num_players) if seat not in self.ladies)
+                return self.game.actions.subset(map(Examine, others))
+            case _:
+                return self.game.actions.subset(map(Assassinate, self._seats_of(GOOD)))
+
+    def _seats_of(self, team: int) -> tuple[int, ...]:
+        return tuple(seat for seat, other in enumerate(self.teams()) if other == team)
+
+    def _start(self) -> None:
+        for seat, role in enumerate(self.dealt):
+            kind, visible = self.game.sight(role)
+            if kind:
+                # A role does not see itself.
+                seen = (s for s, other in enumerate(self.dealt) if other in visible and s != seat)
+                self.log.append(SecretSeen(seat, tuple(seen), kind))
+        self._begin_proposal()
+
+    def _begin_proposal(self) -> None:
+        self.turn += 1
+        self._begin("propose", (self.leader,))
+
+    def _resolve(self, phase: Mapping[int, Action]) -> None:
+        first = next(iter(phase.values()))
+        match first:
+            case Propose(seats):
+                self._propose(seats)
+            case VoteOnTeam():
+                self._vote(tuple(action == APPROVE for action in phase.values()))
+            case Assassinate(seat):
+                self._guess(seat)
+            case Examine(seat):
+                self._examine(seat)
+            case _:
+                self._play({seat: action == FAIL for seat, action in phase.items()})
+
+    def _propose(self, seats: tuple[int, ...]) -> None:
+        self.team = seats
+        mission, attempt = len(self.results) + 1, self.rejected + 1
+        self.log.append(TeamProposed(self.leader, mission, attempt, seats))
+        # The next player leads, whatever becomes of this proposal.
+        self.leader = (self.leader + 1) % self.game.num_players
+        self._discuss(tuple(range(self.game.num_players)))
+
+    def _vote(self, votes: tuple[bool, ...]) -> None:
+        # A tie rejects.
+        approved = 2 * sum(votes) > len(votes)
+        self.log.append(TeamVoted(votes, approved))
+        # Only proposals rejected in a row count.
+        if approved:
+            self.rejected = 0
+            # All members act, although good ones have no choice: who acts shows nothing.
+            self._begin("mission", self.team)
+            return
+        self.rejected += 1
+        if self.rejected == MAX_PROPOSALS:
+            self.ending = f"{MAX_PROPOSALS} proposals in a row were rejected: evil wins"
+            self._end(EVIL)
+        else:
+            self._begin_proposal()
+
+    def _play(self, cards: Mapping[int, bool]) -> None:
+        mission, fails = len(self.results), sum(cards.values())
+        succeeded = fails < self.game.fails_needed(mission)
+        # Each member sees its own card again, and no player sees the cards of the others.
+        for seat, fail in cards.items():
+            self.log.append(MissionCardPlayed(seat, fail))
+        self.log.append(MissionEnded(mission + 1, tuple(cards), fails, succeeded))
+        self.results += (succeeded,)
+        if self.results.count(False) == 3:
+            self.ending = "three missions failed: evil wins"
+            self._end(EVIL)
+        elif self.results.count(True) < 3:
+            if self.ladies and len(self.results) > 1:
+                self._begin("lady", self.ladies[-1:])
+            else:
+                self._begin_proposal()
+        # The last chance of evil; without Merlin there is nothing to guess.
+        elif MERLIN in self.dealt:
+            assassin = self.dealt.index(ASSASSIN)
+            self.log.append(EvilRevealed(self._seats_of(EVIL), assassin))
+            self._begin("assassinate", (assassin,))
+        else:
+            self.ending = "three missions succeeded: good wins"
+            self._end(GOOD)
+
+    def _examine(self, seat: int) -> None:
+        holder, is_evil = self.ladies[-1], self.game.team_of(self.dealt[seat]) == EVIL
+        self.ladies += (seat,)
+        self.log.append(LadyPassed(holder, seat))
+        self.log.append(LoyaltySeen(holder, seat, is_evil))
+        self._begin_proposal()
+
+    def _guess(self, seat: int) -> None:
+        correct = self.dealt[seat] == MERLIN
+        self.log.append(MerlinGuessed(self.dealt.index(ASSASSIN), seat, correct))
+        found = "but the Assassin found Merlin: evil wins"
+        missed = "and the Assassin did not find Merlin: good wins"
+        self.ending = f"three missions succeeded, {found if correct else missed}"
+        self._end(EVIL if correct else GOOD)
+
+    def reason(self) -> str:
+        return self.ending

@@ -335,7 +335,8 @@ class AvalonView(RoleView):
     """
 
     game: Avalon
-    _notes: AvalonNotes
+    notes: AvalonNotes
+    notes_type = AvalonNotes
 
     def tabletop(self) -> Tabletop:
         """Return the current table."""
@@ -346,9 +347,9 @@ class AvalonView(RoleView):
         return Tabletop((Panel("Missions", (missions,)), self._progress(), table))
 
     def _progress(self) -> Tracks:
-        if not self._notes.proposals:
+        if not self.notes.proposals:
             return Tracks(())
-        last = self._notes.proposals[-1]
+        last = self.notes.proposals[-1]
         return Tracks(
             (Track("mission", last.mission, 5), Track("proposal", last.attempt, MAX_PROPOSALS))
         )
@@ -357,7 +358,7 @@ class AvalonView(RoleView):
         size = self.game.team_sizes[number]
         hard = "*" if self.game.fails_needed(number) == 2 else ""
         title = f"{size} players{', fails with two fail cards' if hard else ''}"
-        missions: list[MissionEnded] = self._notes.missions
+        missions: list[MissionEnded] = self.notes.missions
         face = f"{size}{hard}"
         if number >= len(missions):
             return Card(f"{face} ?", "muted", title, face=face, note="players")
@@ -370,7 +371,7 @@ class AvalonView(RoleView):
 
     def _known(self, seat: int) -> Tile | None:
         """Return what the viewer knows of a role that it was not shown."""
-        notes, is_evil = self._notes, self._notes.examined.get(seat)
+        notes, is_evil = self.notes, self.notes.examined.get(seat)
         if is_evil or (notes.revealed and seat in notes.revealed.seats):
             return Tile("evil", "bad")
         if is_evil is not None:
@@ -381,15 +382,15 @@ class AvalonView(RoleView):
 
     def _seat_row(self, seat: int) -> Player:
         team, vote = BLANK, BLANK
-        past = self._notes.proposals
-        if past and past[-1].mission > len(self._notes.missions):
+        past = self.notes.proposals
+        if past and past[-1].mission > len(self.notes.missions):
             proposal, past = past[-1], past[:-1]
             words = ["leader"] * (seat == proposal.leader) + ["member"] * (seat in proposal.seats)
             team = Tile("+".join(words), "accent") if words else BLANK
             if proposal.votes:
                 yes = proposal.votes[seat]
                 vote = Tile("approve", "good") if yes else Tile("reject", "bad")
-        lady = Tile("Lady", "accent", "Lady of the Lake") if self._notes.lady == seat else BLANK
+        lady = Tile("Lady", "accent", "Lady of the Lake") if self.notes.lady == seat else BLANK
         return self._player(seat, self._known(seat), team, vote, _votes(past, seat), lady)
 
 

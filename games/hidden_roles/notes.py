@@ -39,6 +39,7 @@ from arena import (
     normalise,
 )
 from arena.core.action_set import MOST_STATEMENTS
+from arena.core.observation import NotesView
 from arena.core.text import json_object, per_cent
 from games.hidden_roles.rules import (
     PASS,
@@ -267,29 +268,21 @@ class RoleArrays(GameArrays):
         return arrays
 
 
-class RoleView:
-    """Table of a game of hidden roles, made from notes; a game subclasses it to draw them."""
+class RoleView(NotesView):
+    """Table of a game of hidden roles, made from notes; a game subclasses it to draw them.
 
-    game: HiddenRolesGame
-
-    def __init__(self, game: HiddenRolesGame, seat: int | None) -> None:
-        self.game, self._seat = game, seat
-        # Read only for what is public or was shown: the rest of the notes is that of one player.
-        self._notes: Any = game.text.new_notes(0)
-
-    def update(self, event: Event) -> None:
-        """Add one event that the viewer witnessed."""
-        self._notes.update(event)
+    It reads what is public or was shown only: the posterior of a viewer of everything is none.
+    """
 
     def _role_tile(self, role: str) -> Tile:
         return Tile(role, "bad" if self.game.team_of(role) else "good")
 
     def _player(self, seat: int, known: Tile | None, *tiles: Tile, is_out: bool = False) -> Player:
         """Return a player, who can be clicked: the role or what is `known` of it, more tiles."""
-        dealt = self._notes.dealt.get(seat)
+        dealt = self.notes.dealt.get(seat)
         role = self._role_tile(dealt) if dealt else known or Tile("?", "hidden", "role unknown")
-        said = [spoken.text for spoken in self._notes.spoken if spoken.player == seat]
-        picks = () if self._seat is None else (f"Player {seat}",)
+        said = [spoken.text for spoken in self.notes.spoken if spoken.player == seat]
+        picks = () if self.seat is None else (f"Player {seat}",)
         tiles, bubble = (role, *tiles), said[-1] if said else ""
         return Player(self.game.seat_names[seat], seat, tiles, bubble, picks, is_out)
 

@@ -227,18 +227,19 @@ class WerewolfView(RoleView):
     """The table: the players with their roles, deaths and latest votes. They can be clicked."""
 
     game: Werewolf
-    _notes: WerewolfNotes
+    notes: WerewolfNotes
+    notes_type = WerewolfNotes
 
     def tabletop(self) -> Tabletop:
         """Return the current table."""
-        notes, seats = self._notes, range(self.game.num_players)
+        notes, seats = self.notes, range(self.game.num_players)
         living = Track("living", len(notes.living), len(seats))
         time = Track("day" if notes.is_day else "night", notes.night)
         tracks = Tracks((time, living) if notes.night else ())
         return Tabletop((tracks, Players(tuple(map(self._seat_row, seats)), ("role", "", "vote"))))
 
     def _seat_row(self, seat: int) -> Player:
-        notes, names = self._notes, self.game.seat_names
+        notes, names = self.notes, self.game.seat_names
         known, vote = None, Tile("")
         if seat in notes.roles:
             known = self._role_tile(notes.roles[seat])

@@ -39,7 +39,6 @@ from games.hidden_roles.notes import RoleNotes
 from games.hidden_roles.rules import (
     DealRoles,
     HiddenRolesGame,
-    HiddenRolesState,
     RolesRevealed,
     Suspect,
     Trust,
@@ -166,9 +165,9 @@ class RoleAssessor(TalkAssessor):
 
     def _begin(self) -> None:
         super()._begin()
-        analysis, state = self.game.analysis, self.game.initial_state()
-        assert isinstance(analysis, HiddenRolesAnalysis) and isinstance(state, HiddenRolesState)
-        self._judge, self._state = analysis.judge, state
+        analysis = self.game.analysis
+        assert isinstance(analysis, HiddenRolesAnalysis)
+        self._judge, self._state = analysis.judge, self.game.initial_state()
         wanted = self._kinds is None or not ROLE_TALK_KINDS.isdisjoint(self._kinds)
         self._reads_talk = wanted and self.game.talk_rounds > 0
         self._dealt: dict[int, float] = {}
@@ -376,9 +375,7 @@ class HiddenRolesAnalysis(GameAnalysis, ABC):
 
     def _visibility(self, history: Sequence[Step]) -> Iterable[tuple[bool, Step]]:
         """Return for each step whether its action is hidden, and the step."""
-        state = self.game.initial_state()
-        assert isinstance(state, HiddenRolesState)
-        hidden = []
+        state, hidden = self.game.initial_state(), []
         for step in history:
             hidden.append(state.phase in self.hidden_phases)
             state.apply(step.player, step.action)

@@ -145,6 +145,10 @@ class HiddenRolesGame(Game, ABC):
         """Return the team of a role: 0 for the uninformed majority, 1 for the secret minority."""
         return int(role in self.minority)
 
+    @abstractmethod
+    def initial_state(self) -> HiddenRolesState:
+        """Return the position before the deal."""
+
     @property
     def seers(self) -> frozenset[str]:
         """Roles that may learn the side of another player."""

@@ -13,7 +13,6 @@ from arena import CHANCE, Outcome, Seat, Step
 from arena.agents.agent import Agent, RandomBot
 from arena.core.errors import IllegalAction, UsageError
 from games.avalon.bots import AvalonDeducer, AvalonNaive
-from games.avalon.knowledge import AvalonAnalysis
 from games.avalon.rules import (
     APPROVE,
     FAIL,
@@ -32,6 +31,7 @@ from games.avalon.rules import (
     SecretSeen,
     TeamVoted,
 )
+from games.hidden_roles.knowledge import RoleAssessor
 from games.hidden_roles.rules import DealRoles
 
 FIVE = ("Merlin", "Percival", "Loyal Servant", "Assassin", "Morgana")
@@ -208,7 +208,7 @@ def test_the_lady_of_the_lake_shows_the_side_of_a_player_and_moves_on() -> None:
 def test_assessor_judges_good_players_only() -> None:
     game = Avalon(talk=0)
     state, history = played(game, 5)
-    assessor = AvalonAnalysis(game).assessor()
+    assessor = RoleAssessor(game)
     judged = [each for ply in plies(game, history) for each in assessor.ply(ply)]
     assert judged
     good = {seat for seat, role in enumerate(state.roles()) if role in FIVE[1:3]}

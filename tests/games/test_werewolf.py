@@ -12,9 +12,9 @@ from arena import Action, Outcome, Say, Seat
 from arena.agents.agent import Agent, RandomBot
 from arena.core.errors import IllegalAction, UsageError
 from arena.core.event import Spoken
+from games.hidden_roles.knowledge import RoleAssessor
 from games.hidden_roles.rules import PASS
 from games.werewolf.bots import WerewolfCrowd, WerewolfDeducer
-from games.werewolf.knowledge import WerewolfAnalysis
 from games.werewolf.rules import (
     HEAL,
     DayBegan,
@@ -226,7 +226,7 @@ def test_dead_wolf_hears_its_pack_no_more() -> None:
 def test_assessor_judges_votes_of_the_village() -> None:
     game = Werewolf(talk=0)
     state, history = played(game, 3)
-    assessor = WerewolfAnalysis(game).assessor()
+    assessor = RoleAssessor(game)
     judged = [each for ply in plies(game, history) for each in assessor.ply(ply)]
     assert judged and all(state.teams()[assessment.player] == 0 for assessment in judged)
     for assessment in judged:

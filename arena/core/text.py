@@ -216,7 +216,7 @@ def first_fault(error: ValidationError, whole: str = "") -> str:
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return "did you mean 'NAME'? " for the known name that is most similar; "" without one."""
-    near = difflib.get_close_matches(name, list(known), n=1)
+    near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.7)
     return f"did you mean '{near[0]}'? " if near else ""
 
 

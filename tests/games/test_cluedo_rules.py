@@ -345,7 +345,7 @@ def test_cards_are_conserved_and_refutations_true(variant: str, players: int, se
     ("options", "message"),
     [
         ({"players": 7}, "players=7"),
-        ({"variant": "board"}, "'cards' or 'classic'"),
+        ({"variant": "board"}, "choose cards or classic"),
         ({"colour": 1}, "has no option 'colour'; its options are: variant"),
         ({"variant": "classic", "rooms": 4}, "the classic board needs all"),
         ({"players": 6, "suspects": 2, "weapons": 2, "rooms": 3}, "too small for 6 players"),

@@ -140,4 +140,4 @@ def test_the_report_of_a_stored_run() -> None:
     page = Page(render(document(TrainingRun.read(folder))))
     assert_harmless(page)
     assert "from 40 % to 40 % (newest checkpoint, step 2): 0 points [−26, +26]" in page.text
-    assert "max_tokens8" in page.text and "stop_legal_rate0.1" in page.text
+    assert "max_tokens8" in page.text and "final_eval_games10" in page.text

@@ -296,7 +296,7 @@ def test_what_cannot_be_served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(
         "arena.plugins.catalog.find_spec", lambda name: None if name == "uvicorn" else name
     )
-    with pytest.raises(MissingDependency, match=r"'uvicorn'.*arena-games\[web\]"):
+    with pytest.raises(MissingDependency, match=r"'uvicorn'.*\[web\]"):
         serve(tmp_path, 0)
 
 

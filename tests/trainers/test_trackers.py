@@ -104,7 +104,7 @@ def test_unknown_and_missing_trackers_are_refused_before_a_run(
         check_trackers("tensorbord,wandb")
     assert check_trackers(" tensorboard ,") == ["tensorboard"]
     monkeypatch.setattr("arena.plugins.catalog.find_spec", lambda name: None)
-    with pytest.raises(MissingDependency, match=r"--track tensorboard .*games\[train\]"):
+    with pytest.raises(MissingDependency, match=r"--track tensorboard .*\[train\]"):
         check_trackers(" tensorboard ,")
 
 

@@ -91,5 +91,5 @@ def test_nothing_is_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[st
 
 @pytest.mark.skipif(find_spec("verifiers") is not None, reason="verifiers is installed")
 def test_the_environment_names_its_extra() -> None:
-    with pytest.raises(MissingDependency, match=r"arena-games\[verifiers\]"):
+    with pytest.raises(MissingDependency, match=r"pip install .*\[verifiers\]"):
         import trainers.verifiers.environment  # noqa: F401

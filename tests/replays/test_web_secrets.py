@@ -23,6 +23,7 @@ from served_games import (
 )
 from web_viewer import being_written
 
+from arena.agents.names import PlayerNames
 from arena.episodes.replay import read_replay
 from replays.web.bundle import write_bundle
 
@@ -64,7 +65,7 @@ def _unharmed(opened: Tab) -> None:
 
 
 def secrets_for(served: Served, seat: int) -> list[str]:
-    """What stands in the open timeline and this seat could not know."""
+    """Return what this seat could not know: as the page shows it, then as the server sends it."""
     timeline = served.analysis().timeline()
     hidden = [
         event["text"]
@@ -75,7 +76,8 @@ def secrets_for(served: Served, seat: int) -> list[str]:
     dealt = next(str(ply["action"]) for ply in timeline["plies"] if ply["player"] == -1)
     assert len(hidden) > 3 and dealt.startswith("deal ")
     others = [] if seat == 1 else ["I am thinking."]
-    return [*hidden, dealt, str(SEED), *others]
+    shown = map(PlayerNames(timeline["game"]["names"]).text, hidden)
+    return [*shown, *hidden, dealt, str(SEED), *others]
 
 
 @pytest.mark.parametrize("seat", [0, 1])
@@ -136,9 +138,10 @@ def test_a_request_that_fails_opens_nothing_else(browser: Browser, served: Serve
 
 
 def test_the_future_is_not_in_the_document(browser: Browser, served: Served) -> None:
-    plies = served.analysis().timeline(seat=0)["plies"]
-    early = {event["text"] for ply in plies[:5] for event in ply["events"]}
-    later = {event["text"] for ply in plies[5:] for event in ply["events"]} - early
+    timeline = served.analysis().timeline(seat=0)
+    plies, named = timeline["plies"], PlayerNames(timeline["game"]["names"]).text
+    early = {named(event["text"]) for ply in plies[:5] for event in ply["events"]}
+    later = {named(event["text"]) for ply in plies[5:] for event in ply["events"]} - early
     with tab(browser) as opened:
         open_game(opened, served.at(CARDS, at=5, seat=0))
         opened.page.locator(".legend li").first.wait_for()

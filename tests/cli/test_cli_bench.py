@@ -114,16 +114,18 @@ def test_a_full_disk_is_one_clear_line(
 
 
 def check_forgeries(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """That another system message than the card's is refused, and changed replies."""
+    """That another system message than the card's is refused, and replies that cannot be."""
     replay = sorted((folder / "one" / "replays").iterdir())[0]
     card = folder / "card.json"
     for path, old, new, told in (
         (card, '"system": "Win', '"system": "Lose', "tasks differs from the results"),
         (replay, '"system":"Win', '"system":"Lose', "chat options"),
-        (replay, '"prompt_tokens":', '"prompt_tokens":-', "stored measure"),
+        (replay, '"content":"Win', '"content":"The envelope holds the Rope. Win', "another system"),
+        (replay, '"kept":2', '"kept":0', "another system message"),
+        (replay, '"prompt_tokens":', '"prompt_tokens":-', " is not from 0 to 1,000,000,000"),
         (replay, '"prompt_tokens":', '"prompt_tokens":1,"prompt_tokens":', "occurs twice"),
-        (replay, '"reply":', '"cost":1e9,"reply":', "stored measure 'cost'"),
-        (replay, '"reply":', '"reply":3,"_":', "stored measure"),
+        (replay, '"reply":', '"cost":1e9,"reply":', "cost: 1e+09 is not from 0 to 10,000"),
+        (replay, '"reply":', '"reply":3,"_":', "a reply that is none"),
     ):
         text = path.read_text()
         assert old in text, old

@@ -202,6 +202,10 @@ def more_measured(game: dict[str, Any]) -> None:
             share["total"] *= 1.0 if name == "decisions:own" else 0.9
 
 
+def measured(game: dict[str, Any], name: str, total: float) -> None:
+    game["seats"][0]["measurements"][name] = {"total": total, "weight": 1.0}
+
+
 def first_replay(folder: Path) -> Path:
     return folder / "two" / "replays" / "game000000.jsonl"
 
@@ -299,6 +303,14 @@ FORGERIES: dict[str, tuple[Callable[[Path], object], str]] = {
     "chat": (
         lambda f: edit_card(f, lambda card: card.update(chat={"max_attempts": 3})),
         "chat differs from the results",
+    ),
+    "negative tokens": (
+        lambda f: edit_games(f, lambda game: measured(game, "prompt_tokens", -5.0), 0),
+        "total -5.0 of weight 1.0 is outside of 0.0 to inf",
+    ),
+    "absurd cost": (
+        lambda f: edit_games(f, lambda game: measured(game, "cost", 1e9), 0),
+        "1e+09 is not from 0 to 10,000",
     ),
     "other version": (
         lambda f: edit_card(f, lambda card: card.update(arena="0.0.1")),

@@ -42,6 +42,7 @@ from arena.evaluation.records import (
 )
 from arena.evaluation.report import Report
 from arena.evaluation.schedule import design_text
+from arena.evaluation.scoring import PER_GAME, measures_of
 from arena.evaluation.statistics.ratings import share_ahead
 from arena.evaluation.store import Experiment, Results
 from arena.evaluation.summary import Sample, make_report
@@ -69,6 +70,8 @@ PROFILE = {
     "unstated": "speech without statements",
 }
 """Measures of a profile of talk, with their names in tables."""
+MOST_COST, MOST_TOKENS = 10_000, 10**9
+"""US dollars and tokens of one seat in one game; larger numbers are forged."""
 TOLERANCE = 1e-4
 """Difference of measures and intervals that another machine's rounding causes."""
 
@@ -288,6 +291,7 @@ def read_task(folder: Path, task: SuiteTask, player: str) -> PlayedTask:
         for result in leading_games(results, game):
             aggregator.add(result)
             counted.append(result)
+            _check_amounts(f"{path}, game {result.slot.number}", game, result)
             # Games that were played at the same time as the last one that counts may follow.
             if aggregator.enough:
                 break
@@ -312,6 +316,24 @@ def _check_version(folder: Path, played: str, card: str) -> None:
             f"{folder} was played by arena {shorten(played, 40)}, which this arena "
             f"({__version__}) cannot check; install that version"
         )
+
+
+def _check_amounts(place: str, game: Game, result: GameResult) -> None:
+    """Raise ArenaError for measurements that no game can have, such as a negative cost."""
+    for seat in result.seats:
+        for measure in measures_of(game, seat.measurements):
+            share = seat.measurements[measure.name]
+            fault = measure.fault(share) or amount_fault(measure.name, share.total)
+            if fault:
+                raise ArenaError(f"{place}: {measure.title} of {seat.player}: {fault}")
+
+
+def amount_fault(name: str, amount: float) -> str | None:
+    """Return why a game, or a reply, cannot have these tokens or this cost; None if it can."""
+    most = MOST_COST if name == "cost" else MOST_TOKENS
+    if name not in PER_GAME or 0 <= amount <= most:
+        return None
+    return f"{amount:g} is not from 0 to {most:,}"
 
 
 def task_reports(first: Submission, second: Submission) -> Iterator[Report]:

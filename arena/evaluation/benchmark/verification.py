@@ -5,24 +5,34 @@ from __future__ import annotations
 import math
 from collections.abc import AsyncGenerator, Iterable, Iterator
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
+from pydantic import TypeAdapter, ValidationError
+
+from arena.agents.chat import Attempt, opening
+from arena.agents.scaffold import INSTRUCTION
 from arena.core.analysis import WeightedSum
 from arena.core.errors import ArenaError
-from arena.core.text import shorten, unique_json
+from arena.core.game import Game
+from arena.core.text import first_fault, shorten, unique_json
+from arena.episodes.branch import models_of
 from arena.episodes.executors import Executor
 from arena.episodes.job import cached_game, run_jobs
-from arena.episodes.replay import read_replay, verify
+from arena.episodes.record import Episode
+from arena.episodes.replay import Replay, read_replay, verify
 from arena.evaluation.analysis import episode_of
 from arena.evaluation.benchmark import SuiteTask
 from arena.evaluation.benchmark.submission import (
     Submission,
     SubmissionCard,
+    amount_fault,
     is_close,
 )
 from arena.evaluation.records import GameResult, SeatResult
-from arena.evaluation.scoring import measure_game
+from arena.evaluation.scoring import PER_GAME, measure_game
 
+_ATTEMPTS = TypeAdapter(list[Attempt])
 GAMES_AHEAD = 8
 """Games per worker whose check starts before an earlier one has ended."""
 
@@ -52,6 +62,8 @@ def check_game(
         fault = _fault(folder, card, task, result)
     except ArenaError as error:
         fault = str(error)
+    except ValidationError as error:
+        fault = f"its replay has a reply that is none: {shorten(first_fault(error))}"
     except (ArithmeticError, LookupError, TypeError, ValueError) as error:
         # A damaged file may cause errors that no check foresees.
         fault = f"its replay cannot be played: {error}"
@@ -88,7 +100,28 @@ def _fault(folder: Path, card: SubmissionCard, task: SuiteTask, result: GameResu
         return f"its replay breaks the rules: {fault}"
     episode = episode_of(replay)
     measured = measure_game(result.slot, game, episode, result.scored, result.seconds)
-    return next(result_faults(result, measured), None)
+    found = chain(_reply_faults(replay, game, episode), result_faults(result, measured))
+    return next(found, None)
+
+
+def _reply_faults(replay: Replay, game: Game, episode: Episode) -> Iterator[str]:
+    """Yield tokens and costs that no reply can have, and system messages that are not declared."""
+    header, options, asked = replay.header, models_of(replay), set[int]()
+    declared = list[str]()
+    if options:
+        limit = game.turn_limit(header.max_turns)
+        system = opening(game, options, header.text_level, limit)[0].content
+        declared = [system, f"{system}\n{INSTRUCTION}"]
+    for ply in episode.plies:
+        for attempt in _ATTEMPTS.validate_python(ply.decision.details.get("attempts", [])):
+            for name in PER_GAME:
+                if fault := amount_fault(name, getattr(attempt, name) or 0):
+                    yield f"ply {ply.number + 1}: {name}: {fault}"
+            # The first request has all messages, later ones only what was added.
+            first = None if attempt.kept else attempt.messages[0].content
+            if first not in declared and not (attempt.kept and ply.player in asked):
+                yield f"ply {ply.number + 1}: another system message than that of the card"
+            asked.add(ply.player)
 
 
 def result_faults(stored: GameResult, measured: GameResult) -> Iterator[str]:

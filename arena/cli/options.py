@@ -356,15 +356,20 @@ def games_that_fit(games: int, specs: Sequence[str] = ()) -> int:
 def fitting(number: int, what: str, descriptors: int) -> int:
     """Return how many games or workers fit the limit of open files, at least one.
 
-    Raises the soft limit to the hard one, and prints a line if that is too low for all.
+    Raises the soft limit so that all fit. If the hard limit is too low for that, prints a line.
     """
     try:
         import resource
     except ImportError:  # Windows has no such limit.
         return number
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    if hard == resource.RLIM_INFINITY:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    unlimited, needed = resource.RLIM_INFINITY, RESERVE + descriptors * number
+    if soft == unlimited or soft >= needed:
+        return number
+    # A soft limit without end is refused by macOS.
+    wanted = needed if hard == unlimited else min(needed, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    if wanted == needed:
         return number
     # Small runs need less than the reserve.
     most = max(1, (hard - min(RESERVE, hard // 2)) // descriptors)

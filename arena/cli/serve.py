@@ -73,10 +73,13 @@ async def _serve(
     from backends.server.request_log import RequestLog
 
     app = make_app(sampler, options, key=listener.key)
-    log = RequestLog(app, each=sys.stderr.isatty())
+    log = RequestLog(app, options.log_requests, each=sys.stderr.isatty())
     try:
         await run_server(
-            log, listener, _greeting(sampler, listener), drain_seconds=options.drain_seconds
+            app if options.quiet and not options.log_requests else log,
+            listener,
+            _greeting(sampler, listener),
+            drain_seconds=options.drain_seconds,
         )
     finally:
         log.flush()

@@ -64,3 +64,8 @@ class ServeOptions(Config):
     """Bytes of the bodies of all requests in progress; beyond it they get status 503."""
     max_adapters: int | None = setting(None, LIMITS, ge=1)
     """Loading one more unloads the oldest. Default: keep all."""
+    quiet: bool = setting(False, flag="--quiet")
+    """Print no line for each request, which goes to standard error; where that is no terminal, a
+    count every ten seconds."""
+    log_requests: bool = setting(False, flag="--log-requests")
+    """Print each request as a line of JSON instead."""

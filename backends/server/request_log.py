@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
 import time
 from contextlib import suppress
@@ -26,6 +27,7 @@ class RequestLog:
     """ASGI middleware that prints a line for each request, or else a count every ten seconds."""
 
     app: ASGIApp
+    as_json: bool = False
     each: bool = True
     _sums: dict[tuple[str, int], tuple[float, ...]] = field(default_factory=dict)
     """Requests, tokens in and out, and seconds, by model and status."""
@@ -52,6 +54,11 @@ class RequestLog:
         subject = scope["path"] if "endpoint" in scope else "unknown route"
         subject = shorten(printable(job.model), 60) if job else subject
         tokens = (len(job.prompt_ids), job.generated) if job else (0, 0)
+        if self.as_json:
+            names = ("time", "subject", "status", "tokens_in", "tokens_out", "seconds")
+            values = (round(time.time(), 3), subject, status, *tokens, round(seconds, 3))
+            _print(json.dumps(dict(zip(names, values, strict=True))))
+            return
         if not self._sums and not self.each:
             asyncio.get_running_loop().call_later(COUNT_SECONDS, self.flush)
         sums = self._sums.get((subject, status), (0, 0, 0, 0.0))

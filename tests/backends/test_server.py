@@ -10,11 +10,12 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import AsyncMock
 
 import httpx
 import openai
@@ -38,6 +39,7 @@ from arena.core.errors import BackendError
 from arena.llm.backend import Message, Request, Sampling
 from arena.llm.settings import Settings
 from backends.openai_http import HTTPBackend
+from backends.server.request_log import RequestLog
 
 
 @pytest.fixture(scope="module")
@@ -670,6 +672,16 @@ def refuses(url: str) -> bool:
         # A connection that waited as the listener was closed is reset, or ends without an answer.
         return False
     return False
+
+
+def test_a_request_is_a_line_of_json(capsys: pytest.CaptureFixture[str]) -> None:
+    async def app(_: object, __: object, send: Callable[..., Awaitable[None]]) -> None:
+        await send({"type": "http.response.start", "status": 204})
+
+    scope = {"type": "http", "path": "/v1/models", "endpoint": app}
+    asyncio.run(RequestLog(app, as_json=True)(scope, AsyncMock(), AsyncMock()))
+    line = json.loads(capsys.readouterr().err)
+    assert (line["subject"], line["status"], line["tokens_out"]) == ("/v1/models", 204, 0)
 
 
 def test_a_drain_ends_after_its_time() -> None:

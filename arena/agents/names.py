@@ -1,7 +1,7 @@
 """Names of players for people: what a person has entered, the name of a bot, that of a model.
 
-Prompts, actions and replays number the players from 0 ("Player 0"). A page shows these names in
-their place; a person without a name is numbered from 1.
+Prompts, actions and replays number the players from 0 ("Player 0"). Pages and terminals show these
+names in their place; a person without a name is numbered from 1.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from arena.core.text import appearance, one_line, plain_letters
 
 HUMAN = "human"
 LONGEST_NAME = 24
-_NUMBERS = re.compile(r"\bPlayers? (\d+(?:(?:, | and |, and | or )\d+)*)\b")
+_PLAYERS = re.compile(r"\bPlayers? (\d+(?:(?:, | and |, and | or )\d+)*)\b")
 """The numbers of players in a text: "Player 0", "Players 1, 2 and 3"."""
 # Letters of any script, digits and blanks. No "+" or ":", which are part of a SPEC.
 _NAME = re.compile(r"\w[\w '.\-]*")
@@ -79,7 +79,7 @@ class PlayerNames:
 
     def text(self, text: str) -> str:
         """Return a text with the names of the players in place of their numbers."""
-        return _NUMBERS.sub(lambda found: re.sub(r"\d+", self._of, found[1]), text)
+        return _PLAYERS.sub(lambda found: re.sub(r"\d+", self._of, found[1]), text)
 
     def typed(self, text: str) -> str:
         """Return what a person has typed, with numbers in place of names."""

@@ -231,7 +231,7 @@ class GameRun:
             silent = {failure.player for failure in self.failures} - self.movers
             if silent and not stop:
                 specs = ", ".join(self.match.specs[seat] for seat in sorted(silent))
-                raise ArenaError(f"{specs}: no move of its own in any game")
+                raise ArenaError(f"{specs} made no legal move in any game")
         finally:  # The error that ended the games outranks one of their report.
             if stop and not interrupted:
                 raise stop

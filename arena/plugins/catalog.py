@@ -99,11 +99,11 @@ class Catalog:
         """
         entry = self._entries.get(kind, {}).get(name)
         if entry is None:
-            longer = [known for known in self.names(kind) if name and known.startswith(name)]
-            hint = (
-                f"did you mean '{longer[0]}'? " if longer else did_you_mean(name, self.names(kind))
-            )
-            known = ", ".join(self.names(kind)) or "none"
+            names = self.names(kind)
+            # The start of a name is near it, however long the rest is.
+            longer = [each for each in names if name and each.startswith(name)]
+            hint = did_you_mean(longer[0] if longer else name, names)
+            known = ", ".join(names) or "none"
             raise UsageError(f"there is no {kind} '{name}'; {hint}known: {known}")
         module, _, attribute = entry.target.partition(":")
 
@@ -142,7 +142,7 @@ def require(what: str, packages: Iterable[str], extras: str) -> None:
         if find_spec(package) is None:
             raise MissingDependency(
                 f"{what} needs the package '{package}', which is not installed: "
-                f"{install_command(extras)}"
+                + install_command(extras)
             )
 
 

@@ -305,7 +305,7 @@ def test_commands_play_programs(program: Write, tmp_path: Path) -> None:
     found = arena_run("play kuhn_poker --no-watch --seat", f"0={broken}", cwd=tmp_path)
     assert found.returncode == 1
     warning, error = found.stderr.splitlines()
-    assert "wrote 'hello'" in warning and error.endswith("no move of its own in any game")
+    assert "wrote 'hello'" in warning and error.endswith("made no legal move in any game")
     crash = program("raise ImportError('rules')")
     found = arena_run("play cluedo --no-watch --seed 4 --seat", f"0={crash}", cwd=tmp_path)
     assert found.returncode == 1 and "says: ImportError: rules" in found.stderr

@@ -212,7 +212,7 @@ def test_a_model_that_cannot_play(
     done = arena(f"{GAME} --seat 0={spec} {flags}", tmp_path)
     if fallback == "random":
         assert done.returncode == 1 and "fallback moves were played for it" in done.stderr
-        assert done.stderr.splitlines()[-1].endswith("no move of its own in any game")
+        assert done.stderr.splitlines()[-1].endswith("made no legal move in any game")
     else:
         assert done.returncode == 1 and "fallback=stop" in done.stderr.splitlines()[-1]
         assert server.ledger.requests == 2

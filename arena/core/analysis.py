@@ -178,8 +178,6 @@ class Fact:
 
     unit: str
     about: str
-    of_position: bool = False
-    """True if the fact does not depend on the move that is played."""
     ranks: str = ""
     """The moves that a viewer may rank by this fact, the greatest first, e.g. `questions`. Only for
     facts that an `Appraiser` computes from what the moving seat knows; empty: no ranking."""

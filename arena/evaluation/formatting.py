@@ -6,7 +6,6 @@ The style of numbers is that of all commands.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 
 from pydantic import JsonValue
@@ -78,30 +77,6 @@ def in_unit(unit: str, interval: Interval, digits: int = 2, signed: bool = False
     return number(interval, digits, signed)
 
 
-def value_text(interval: Interval, unit: str = "", percent_sign: str = "%") -> str:
-    """Return the value alone, with the decimals that its interval supports.
-
-    `percent_sign` is shown behind a share; the difference of two shares has `points`.
-    """
-    behind = f" {percent_sign}" if unit in SHARES and interval.value is not None else ""
-    return decimal(_scaled(interval.value, unit), _decimals(interval, unit)) + behind
-
-
-def interval_text(interval: Interval, unit: str = "") -> str:
-    """Return `48 to 60`; nothing if an end is unknown."""
-    if interval.low is None or interval.high is None:
-        return ""
-    digits = _decimals(interval, unit)
-    low, high = (decimal(_scaled(end, unit), digits) for end in (interval.low, interval.high))
-    return f"{low} to {high}"
-
-
-def points_text(difference: Interval) -> str:
-    """Return the value of a difference of shares in percentage points, with its sign."""
-    digits = _decimals(difference, "share")
-    return decimal(_scaled(difference.value, "share"), digits, signed=True)
-
-
 def p_text(p: float | None) -> str:
     """Return a p-value: `0.012`, `<0.001`, or `–`."""
     if p is None or p >= 0.001:
@@ -122,10 +97,6 @@ def rank_text(rank: Interval) -> str:
     return low if low == high else f"{low}–{high}"
 
 
-def _scaled(value: float | None, unit: str) -> float | None:
-    return 100 * value if value is not None and unit in SHARES else value
-
-
 def _share_digits(interval: Interval) -> int:
     """Return 1 if the share, or the half width of its interval, is below 1 %; else 0.
 
@@ -137,17 +108,6 @@ def _share_digits(interval: Interval) -> int:
     while size < 1 and digits < 3 and round(100 * size, digits) == 100:
         digits += 1
     return digits
-
-
-def _decimals(interval: Interval, unit: str) -> int:
-    """Two significant digits of the half width, at most 3 decimals; of shares as everywhere."""
-    if unit in SHARES:
-        return _share_digits(interval)
-    if interval.low is None or interval.high is None or interval.high <= interval.low:
-        return 2
-    half = (interval.high - interval.low) / 2
-    # Rounded first: a difference of floats may give 0.09999999 for 0.1.
-    return min(3, max(0, 1 - math.floor(math.log10(float(f"{half:.6g}")))))
 
 
 def options_in_words(options: Mapping[str, JsonValue]) -> list[str]:

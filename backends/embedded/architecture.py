@@ -163,13 +163,8 @@ class Architecture(BaseModel):
         """Return the bytes of one token's keys and values in float32."""
         return 2 * self.layers * self.kv_heads * self.head_dim * 4
 
-    def cache_bytes(self, context: int = 0, cuda_memory: int = 0) -> int:
-        """Return the size of the KV cache for chats of `context` tokens; 0: those of a sampler."""
-        tokens = self.chat_tokens(context)
-        return self.cache_chats(context, cuda_memory) * tokens * self.cache_bytes_per_token
-
     def cache_chats(self, context: int = 0, cuda_memory: int = 0) -> int:
-        """Return the number of chats in that cache."""
+        """Return the number of chats of `context` tokens in a sampler's KV cache; 0: long chats."""
         slots = CUDA_SLOTS if cuda_memory else SLOTS
         return self.cache_regions(self.chat_tokens(context), slots, cuda_memory)
 

@@ -60,12 +60,12 @@ MEASURES = (
 
 FACTS = {
     "expected": Fact("bits", "expected information of the shot", ranks="shots by information"),
-    "best": Fact("bits", "expected information of the best shot", of_position=True),
+    "best": Fact("bits", "expected information of the best shot"),
     "gained": Fact("bits", "information that the result gave"),
     "probability": Fact(
         "%", "exact probability that the shot hits", ranks="shots by chance of a hit"
     ),
-    "best_probability": Fact("%", "greatest probability of a hit", of_position=True),
+    "best_probability": Fact("%", "greatest probability of a hit"),
 }
 """Descriptions of the facts of assessments, by name."""
 

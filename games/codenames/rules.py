@@ -53,7 +53,6 @@ NUMBERS: Mapping[str, int] = {word: number for number, word in enumerate(WORDS)}
 TEAMS = ("blue", "orange")
 """Names of the teams, by number. A word of a team has the team's name as its owner."""
 NEUTRAL, ASSASSIN = "neutral", "assassin"
-OWNERS = (*TEAMS, NEUTRAL, ASSASSIN)
 
 # Ordinary letters only: look-alikes of other alphabets would be a way around the rules.
 _CLUE = re.compile(r"[a-z]+(-[a-z]+)* [0-9]")

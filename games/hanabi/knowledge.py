@@ -248,7 +248,7 @@ FACTS: dict[str, Fact] = {
     "probability": Fact(
         "%", "probability that the played card fits, in the seat's exact view", ranks="plays"
     ),
-    "best": Fact("%", "probability that the likeliest slot fits", of_position=True),
+    "best": Fact("%", "probability that the likeliest slot fits"),
     "risk": Fact("%", "probability that the discarded card is the last copy of a needed card"),
     "useless": Fact("%", "probability that the discarded card can no longer score"),
     "bits": Fact("bits", "information of the hint about the receiver's hand"),

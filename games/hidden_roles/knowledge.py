@@ -56,11 +56,11 @@ SURE = 0.75
 """Probability that the suspected player belongs to the minority, for the score of a suspicion."""
 ROLE_FACTS: Mapping[str, Fact] = {
     "probability": Fact("probability", "exact probability, in this seat's view, of what it chose"),
-    "best": Fact("probability", "the highest such probability of a legal choice", True),
+    "best": Fact("probability", "the highest such probability of a legal choice"),
     **STATEMENT_FACTS,
     "literal_bits": Fact("bits", "how far the statement moves literal listeners to the truth"),
     "level1_bits": Fact("bits", "how far the statement moves cautious listeners to the truth"),
-    "entropy_dealt": Fact("bits", "uncertainty about the roles after the deal", True),
+    "entropy_dealt": Fact("bits", "uncertainty about the roles after the deal"),
     "entropy_end": Fact("bits", "uncertainty about the roles at the end, before they are shown"),
 }
 _MOVED = (

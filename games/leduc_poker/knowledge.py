@@ -212,8 +212,8 @@ def probabilities(strategy: Strategy, observation: Observation) -> dict[Action, 
 
 
 FACTS: dict[str, Fact] = {
-    "share": Fact("%", "expected share of the pot, against a random hand", of_position=True),
-    "price": Fact("%", "share of the pot above which a call pays", of_position=True),
+    "share": Fact("%", "expected share of the pot, against a random hand"),
+    "price": Fact("%", "share of the pot above which a call pays"),
     "equilibrium": Fact("%", "probability of the move in the equilibrium"),
 }
 """Descriptions of the facts of assessments, by name."""

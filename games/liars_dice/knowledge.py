@@ -159,8 +159,8 @@ class LiarsDiceTalk(GameTalk):
 
 FACTS: dict[str, Fact] = {
     "probability": Fact("%", "probability that the bid is true, given the bidder's own dice"),
-    "last": Fact("%", "probability that the last bid is true, given own dice", of_position=True),
-    "best": Fact("%", "probability of the likeliest higher bid", of_position=True),
+    "last": Fact("%", "probability that the last bid is true, given own dice"),
+    "best": Fact("%", "probability of the likeliest higher bid"),
 }
 """Descriptions of the facts of assessments, by name."""
 

@@ -263,13 +263,13 @@ MEASURES += _ONE_GAME + _BELIEFS + _SERIES
 
 FACTS: dict[str, Fact] = {
     "expected": Fact("bits", "expected information of the question", ranks="questions"),
-    "best": Fact("bits", "expected information of the best question", of_position=True),
+    "best": Fact("bits", "expected information of the best question"),
     "leaked": Fact("bits", "information that the shown card gave to the suggester"),
-    "least": Fact("bits", "information of the card that gives least", of_position=True),
-    "choices": Fact("", "cards that could be shown", of_position=True),
+    "least": Fact("bits", "information of the card that gives least"),
+    "choices": Fact("", "cards that could be shown"),
     "probability": Fact(
         "%", "probability that the accusation is right, given the seat's view", ranks="accusations"
     ),
-    "break_even": Fact("%", "probability above which an accusation pays", of_position=True),
+    "break_even": Fact("%", "probability above which an accusation pays"),
 }
 """Descriptions of the facts of assessments, by name."""

@@ -105,5 +105,7 @@ def _name(spec: str, seat: int) -> str:
     if parsed.prefix == "bot":
         return parsed.rest.replace("_", " ").capitalize()
     # The last part of the name of a model: openai/gpt-5, http://HOST/v1#NAME, a folder.
-    last = re.split(r"[/#]", parsed.rest.rstrip("/"))[-1]
+    *above, last = re.split(r"[/#]", parsed.rest.rstrip("/"))
+    if above[1:] and above[-1] == "checkpoints":
+        return f"{above[-2]} {last.lstrip('0')}"  # The run, and the step.
     return last or parsed.prefix

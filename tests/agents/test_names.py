@@ -16,7 +16,8 @@ def test_names_of_players() -> None:
     specs = ["human:Anna", "human", "bot:shared_table", "openai/gpt-5+notes"]
     assert display_names(specs)[:3] == ["Anna", "Player 2", "Shared table"]
     models = ["litellm:openai/gpt-5+notes", "http://user:key@host/v1#small", "agent:./player.py"]
-    assert display_names(models) == ["gpt-5", "small", "player.py"]
+    models.append("embedded:runs/train/demo/checkpoints/0008")
+    assert display_names(models) == ["gpt-5", "small", "player.py", "demo 8"]
     repeated = ["bot:novice", "human:Anna", "bot:novice"]
     assert display_names(repeated) == ["Novice 1", "Anna", "Novice 2"]
 

@@ -146,7 +146,7 @@ export class Grid {
     const known = this.at(position);
     const truth = known.entry && this.truth(position);
     const { entry, before } = truth ? { entry: truth, before: null } : known;
-    if (truth) fill(this.line, h("strong", null, "The truth"), ", open after the end · hold: what this seat knew");
+    if (truth) fill(this.line, h("strong", null, "The truth"), ", open after the end · keep this player: what it knew");
     else fill(this.line, entry ? describe(entry, this.hidden) : "");
     if (!entry) {
       for (const { cells } of this.cells) for (const each of cells) write(each, null);

@@ -1,9 +1,8 @@
 """Settings of a training run.
 
-`TrainConfig` has five parts: run, games, reward, update, evaluation. A function takes the part that
-it reads. Each field is a key of presets, of the table `[train]` in arena.toml and of `arena train
---set`, and an environment variable (`ARENA_TRAIN_…`). Most are flags too. The docstring of a field
-is its help text.
+`TrainConfig` has five parts: run, games, reward, update, evaluation. Each field is a key of
+presets, of the table `[train]` in arena.toml and of `arena train --set`, and an environment
+variable (`ARENA_TRAIN_…`). Most are flags too. The docstring of a field is its help text.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ export class Grid {
       checked: this.page.pinned,
       onchange: () => this.page.setPinned(this.pin.checked),
     });
-    const hint = "Hold this seat; otherwise the grid follows the player who moves";
+    const hint = "Keep this player; otherwise the grid follows the player who moves";
     return [this.select, h("label", { class: "pin", title: hint }, this.pin, " Keep this player")];
   }
 

@@ -447,12 +447,17 @@ def test_nothing_that_is_served_depends_on_what_is_hidden(name: str) -> None:
     for seed in range(3):
         for position in sampled_positions(game, seed, 5):
             seat, state = rng.randrange(game.num_players), position.state
-            # A move without an alternative is played at once, and what follows it is seen too.
-            if any(p != CHANCE and state.legal_actions(p).is_forced for p in state.to_act):
-                continue
             # At the end the reward is served too, and the game may show it no other way.
             other = game.analysis.resample(position.history, seat, rng)
             if other is None or state.is_terminal or other == list(position.history):
+                continue
+            # A move without an alternative is played at once, and what follows it is seen too.
+            worlds = (state, game.initial_state().apply_all(other))
+            if any(
+                world.legal_actions(p).is_forced
+                for world in worlds
+                for p in set(world.to_act) - {CHANCE}
+            ):
                 continue
             mine = served_in(game, position.history, seat)
             assert mine == served_in(game, other, seat)

@@ -231,8 +231,10 @@ def explain_options(name: str, options: type[BaseModel], error: ValidationError)
         return f"{name} has no option '{field}'; {near}its options are: {known}"
     message = first["msg"].removeprefix("Value error, ")
     if first["type"] == "literal_error":
-        values = re.findall(r"'(\w+)'", message)
-        message = did_you_mean(str(first["input"]), values) + f"choose {' or '.join(values)}"
+        # For example "0, 1 or 'statements'": only words can be misspelt.
+        expected: str = first["ctx"]["expected"]
+        near = did_you_mean(str(first["input"]), re.findall("'(.+?)'", expected))
+        message = f"{near}choose " + expected.replace("'", "")
     prefix = f"{name}: option {field}={first['input']!r}: " if field else f"{name}: "
     return prefix + message[0].lower() + message[1:]
 

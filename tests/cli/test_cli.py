@@ -70,6 +70,7 @@ def test_flags_may_come_from_dotenv(
         ("play clued", 2, "did you mean 'cluedo'?"),
         ("play cluedo --players 9", 2, "option players=9"),
         ("play cluedo -o variant=clasic", 2, "did you mean 'classic'? choose cards or classic"),
+        ("play werewolf -o talk=9", 2, "choose 0, 1, 2, 3 or statements"),
         ("play tictactoe -o variant=big", 2, "tictactoe has no option 'variant'"),
         ("play cluedo --option colour=red", 2, "cluedo has no option 'colour'"),
         ("play cluedo --option colour", 2, "is not NAME=VALUE"),

@@ -110,7 +110,7 @@ class ShotRecord:
                 yield ship
 
     def density(self) -> NDArray[np.float64]:
-        """Return the weight of a shot at each square: shape (squares,); 0 if no ship can be there.
+        """Return the weight of a shot at each square, shape (squares,); 0 if it cannot hit.
 
         Weight of a square = sum over the ships afloat and their places that cover it of
         HIT_FACTOR ** (open hits in the place). A hit is open if it does not belong to a ship that
@@ -126,6 +126,7 @@ class ShotRecord:
                 # A place through two open hits outweighs all places through one.
                 weight = number * HIT_FACTOR ** (ship.mask & still_open).bit_count()
                 weights[list(ship.squares)] += weight
+        weights[self.board.squares(self.shots)] = 0.0
         return weights
 
 

@@ -41,6 +41,7 @@ from arena import (
     Tracks,
 )
 from arena.core.game import SeatOptions
+from arena.core.observation import NotesView
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -235,6 +236,8 @@ class GoofspielNotes(Notes):
         self.bids: tuple[tuple[int, ...], ...] = ((),) * game.num_players
         """Cards that each player has bid, in order."""
         self.points = (0,) * game.num_players
+        self.latest: BidsRevealed | None = None
+        """The bids of the latest complete round."""
 
     def update(self, event: Event) -> None:
         match event:
@@ -242,7 +245,7 @@ class GoofspielNotes(Notes):
                 self.prize = prize
                 self.prizes = tuple([each for each in self.prizes if each != prize])
             case BidsRevealed(_, bids, _, points):
-                self.prize, self.points = 0, points
+                self.prize, self.points, self.latest = 0, points, event
                 self.hands = without(self.hands, bids)
                 pairs = zip(self.bids, bids, strict=True)
                 self.bids = tuple([(*before, bid) for before, bid in pairs])
@@ -319,52 +322,42 @@ class GoofspielArrays(GameArrays):
         """
         notes, me, deck = observation.notes, observation.player, self.game.deck
         assert isinstance(notes, GoofspielNotes)
-        hands, points = (
-            (*notes.hands[me:], *notes.hands[:me]),
-            (*notes.points[me:], *notes.points[:me]),
-        )
-        rows = [
+        hands = (*notes.hands[me:], *notes.hands[:me])
+        points = bytes((*notes.points[me:], *notes.points[:me]))
+        *rows, prize, to_come = [
             bytes(card in hand for card in deck) for hand in (*hands, (notes.prize,), notes.prizes)
         ]
-        return self._from_block(bytearray().join((*rows[:-2], bytes(points), *rows[-2:])))
+        return self._from_block(bytearray().join((*rows, points, prize, to_come)))
 
 
 # Table
 
 
-class GoofspielView:
+class GoofspielView(NotesView):
     """The table; a click on an own card bids it. What was bid is public once it is revealed."""
 
-    def __init__(self, game: Goofspiel, seat: int | None) -> None:
-        self.game = game
-        self._seat = seat
-        self._notes = GoofspielNotes(game, seat or 0)
-        self._latest = ""
-
-    def update(self, event: Event) -> None:
-        """Add one event that the viewer witnessed."""
-        self._notes.update(event)
-        if isinstance(event, BidsRevealed):
-            self._latest = self.game.text.narrate(event)
+    game: Goofspiel
+    notes: GoofspielNotes
+    notes_type = GoofspielNotes
 
     def tabletop(self) -> Tabletop:
         """Return the table now; the viewer's own hand is the last."""
-        notes, names = self._notes, self.game.seat_names
+        notes, names = self.notes, self.game.seat_names
         score = tuple(Track(name, notes.points[seat], seat=seat) for seat, name in enumerate(names))
         turned = (Card(str(notes.prize), "accent", "the prize of this round"),)
         prizes = [TileRow(turned if notes.prize else (), "Prize")]
         if notes.prizes:
             coming = tuple(Card(str(prize), "muted", "a prize to come") for prize in notes.prizes)
             prizes.append(TileRow(coming, "To come"))
-        seats = sorted(range(self.game.num_players), key=lambda seat: seat == self._seat)
+        seats = sorted(range(self.game.num_players), key=lambda seat: seat == self.seat)
         hands = Panel("Hands", tuple(map(self._hand, seats)))
         parts = (Tracks(score, "Score"), Panel("Prizes", tuple(prizes)), hands)
-        return Tabletop(parts, self._latest)
+        return Tabletop(parts, self.game.text.narrate(notes.latest) if notes.latest else "")
 
     def _hand(self, seat: int) -> TileRow:
-        hand, bids = self._notes.hands[seat], self._notes.bids[seat]
+        hand, bids = self.notes.hands[seat], self.notes.bids[seat]
         cards = tuple(
-            Card(str(card), picks=(str(Bid(card)),) if seat == self._seat else ()) for card in hand
+            Card(str(card), picks=(str(Bid(card)),) if seat == self.seat else ()) for card in hand
         )
         played = f"played: {' '.join(map(str, bids))}" if bids else ""
         return TileRow(cards, self.game.seat_names[seat], played, seat)

@@ -103,10 +103,8 @@ class CluedoArrays(GameArrays):
         block = bytearray(self._record.nbytes)
         block[self._offsets["turn"] + self.game.columns[player][0]] = 1
         if self.game.has_board:
-            start, pawns = (
-                self._offsets["pawns"],
-                b"".join(map(self.places.__getitem__, board.STARTS)),
-            )
+            start = self._offsets["pawns"]
+            pawns = b"".join(self.places[square] for square in board.STARTS)
             block[start : start + len(pawns)] = pawns
         return bytes(block)
 
@@ -199,12 +197,9 @@ class Facts(Notes):
                 block[deck.index[card]] = 1  # The array `hand` comes first.
         self.statements.append(("hand", (event.player,), event.cards))
         # The whole hand: the seat has no other card.
-        start, end, column = (
-            self._at["notebook"],
-            self._at["suggestions"],
-            self.column[event.player],
-        )
-        block[start + column : end : self.game.num_players + 1] = bytes((LACKS,)) * len(deck.cards)
+        column, end = self.column[event.player], self._at["suggestions"]
+        start, width = self._at["notebook"] + column, self.game.num_players + 1
+        block[start:end:width] = bytes((LACKS,)) * len(deck.cards)
         self._place(event.cards, column)
 
     def _place(self, cards: tuple[str, ...], column: int) -> None:

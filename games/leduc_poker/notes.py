@@ -28,7 +28,7 @@ COLUMNS = {str(action): column for column, action in enumerate(MOVES.values())}
 
 
 class LeducNotes(Notes):
-    """The table as one viewer sees it. Texts, arrays, bots and views read it."""
+    """The table as one viewer sees it. Texts, bots and views read it."""
 
     game: LeducPoker
 
@@ -91,6 +91,7 @@ class LeducArrays(GameArrays):
         deck, at = self.game.deck, self._offsets
         block = bytearray(self._seat_blocks[observation.player])
         cards, board, chips = at["cards"], at["board"], at["chips"]
+        # Straight from the events: to update notes with their betting would take longer.
         # The moves of the first round, those of the second, then the chips.
         place, second = at["moves"], (at["moves"] + chips) // 2
         block[chips:] = bytes((ANTE,)) * self.game.num_players

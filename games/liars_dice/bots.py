@@ -63,7 +63,7 @@ class Counter(LiarsDiceBot):
 
 
 class Reader(LiarsDiceBot):
-    """Bot that also infers hidden dice from the bids of the others, by the model of `reading`."""
+    """Bot that also infers hidden dice from the bids of the others, by the model above."""
 
     def truths(self, notes: LiarsDiceKnowledge, bids: list[DiceBid]) -> list[float]:
         return truth_posterior(notes, bids)

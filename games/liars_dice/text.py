@@ -273,7 +273,7 @@ class LiarsDiceView(NotesView):
         )
         faces = (
             Die(f"{face}", title=face_name(face), picks=(face_name(face), face_name(face, 1)))
-            for face in range(1, game.options.faces + 1)
+            for face in game.faces
         )
         yield Panel("Your bid", (TileRow(tuple(numbers), "Number"), TileRow(tuple(faces), "Face")))
 

@@ -268,12 +268,12 @@ class Negotiation(Game):
         return (*moves, *self._statements()) if self.options.talk == "statements" else moves
 
     def _statements(self) -> Iterator[Statement]:
-        numbers = range(1, MOST_OF_A_TYPE + 1)
+        amounts = range(1, MOST_OF_A_TYPE + 1)
         others: Sequence[int | None] = range(self.num_players) if self.num_players > 2 else (None,)
         for item in SINGULAR:
             yield from (ClaimValue(item, value) for value in range(TOTAL_VALUE + 1))
-            yield from (PromiseItems(n, item, to) for n in numbers for to in others)
-            yield from (PromiseAccept(n, item) for n in numbers)
+            yield from (PromiseItems(n, item, to) for n in amounts for to in others)
+            yield from (PromiseAccept(n, item) for n in amounts)
         answers = (ACCEPT, REJECT, *([WALK_AWAY] if self.options.walk_away else []))
         yield from (PromiseAnswer(str(answer)) for answer in answers)
 

@@ -80,7 +80,7 @@ FIRST_GAME = FirstGame(
 
 
 class Notebook(Facts):
-    """Facts of a player, with sheets of what follows from them, which most are never asked for."""
+    """Facts of a player, with sheets of what follows from them; many games need no sheet."""
 
     _logic: CluedoKnowledge | None = None
     _num_read = 0

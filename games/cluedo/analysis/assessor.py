@@ -1,7 +1,7 @@
 """Assessment of a game of Cluedo by exact knowledge.
 
 Each seat has its own exact knowledge, which assumes that refuters choose evenly among the cards
-they can show. `measures` lists the measures, `facts` the facts of each kind of assessment.
+they can show. `measures` lists the measures, `judgements` the facts of each kind of assessment.
 
 A measure for comparisons must not move because games get shorter or longer. So each is taken in the
 same position: against the best choice or a random one there, or separately for positions that are
@@ -57,8 +57,8 @@ class SeatHistory:
     """The game's number of the latest own turn."""
     open_questions: Sequence[Suggest] = ()
     """The questions that it could ask last in this turn; empty as soon as it has asked one."""
-    provable_from: int | None = None
-    """The ply of the first decision at which the envelope was provable and could be accused."""
+    is_provable: bool = False
+    """True from the first decision on at which the envelope was provable and could be accused."""
     turns_passed: int = 0
     """Number of own turns that the player ended although the envelope was provable."""
     accused: bool = False
@@ -66,9 +66,8 @@ class SeatHistory:
     def note_opportunity(self, ply: Ply) -> None:
         """Note a decision at which accusing is legal."""
         # Knowledge never shrinks: what is provable once stays so.
-        if self.provable_from is None and self.knowledge.is_certain():
-            self.provable_from = ply.number
-        if self.provable_from is not None:
+        self.is_provable = self.is_provable or self.knowledge.is_certain()
+        if self.is_provable:
             self.turns_passed += isinstance(ply.decision.action, EndTurn)
 
     # Turns and accusations
@@ -85,7 +84,7 @@ class SeatHistory:
         self, ply: Ply, probability: float, break_even: float, correct: bool
     ) -> Assessment:
         """Assess an accusation by its probability in the accuser's view."""
-        facts = AccusationFacts(probability, break_even, correct, self.provable_from is not None)
+        facts = AccusationFacts(probability, break_even, correct, self.is_provable)
         measurements = {
             "accusations_right": WeightedSum(float(correct)),
             "accusation_probability": WeightedSum(probability),
@@ -306,7 +305,7 @@ class CluedoAssessor(SeatAssessor):
         return assessments
 
     def end(self, outcome: Outcome) -> list[Assessment]:
-        """Return the assessments that are made at the end: of knowledge.
+        """Return the assessments of the knowledge of each seat.
 
         This changes nothing: before the end of the game, it describes the current position.
         """
@@ -399,7 +398,7 @@ class CluedoAssessor(SeatAssessor):
             )
         if self._wants("skipped question"):
             yield from self._skipped_question(ply, seat)
-        if ends_turn and self._wants("missed accusation") and seat.provable_from is not None:
+        if ends_turn and self._wants("missed accusation") and seat.is_provable:
             yield seat.judge_missed_accusation(ply)
 
     def _skipped_question(self, ply: Ply, seat: SeatHistory) -> Iterator[Assessment]:

@@ -147,7 +147,7 @@ class Assessment:
 
 @dataclass(frozen=True, slots=True)
 class DecisionKind:
-    """How assessments of one kind value single decisions, for the credit of turns in training."""
+    """Values of decisions by assessments of one kind, for the credit of turns in training."""
 
     value: Callable[[Assessment], float | None]
     """Value of the decision, higher for better; None if this one is not valued."""

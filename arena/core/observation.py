@@ -394,7 +394,7 @@ class GameArrays:
 
     @functools.cached_property
     def _seat_blocks(self) -> tuple[bytes, ...]:
-        """For each player a block of zeros with a 1 in the array `player`, which begins it."""
+        """A block of zeros for each player, with a 1 in the array `player`, which begins it."""
         size, seats = self._record.nbytes, range(self.game.num_players)
         return tuple(bytes(seat) + b"\1" + bytes(size - seat - 1) for seat in seats)
 

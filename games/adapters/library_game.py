@@ -106,7 +106,7 @@ class LibraryGame(Game):
 
     @cached_property
     def openings(self) -> tuple[LibraryObserved | None, ...]:
-        """What each seat sees before the first move; the same in every game."""
+        """The observation of each seat before the first move; the same in every game."""
         return (None,) * self.num_players
 
     def latest(self, events: Sequence[Event], player: int) -> LibraryObserved | None:
@@ -222,7 +222,7 @@ class LibraryArrays(GameArrays):
 
 
 class LibraryView:
-    """What the library has last shown to the viewer, and the moves since then."""
+    """The library's latest text for the viewer, and the moves since then."""
 
     def __init__(self, game: LibraryGame, seat: int | None) -> None:
         self._game = game
@@ -346,7 +346,7 @@ class LibraryDrew(Event):
 
 @dataclass(frozen=True, slots=True)
 class LibraryObserved(Event):
-    """What the library shows to one player now: text, labels of its moves, and an array."""
+    """The library's observation of one player: text, labels of its moves, and an array."""
 
     player: int
     text: str

@@ -236,7 +236,7 @@ def _listed(name: str) -> FamilyGame:
 
 @dataclass(frozen=True, slots=True)
 class BoardText:
-    """How one environment is written as text."""
+    """Text form of one environment."""
 
     hides: bool
     """True if the players see different things."""

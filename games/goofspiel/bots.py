@@ -26,7 +26,7 @@ ROUNDS = 100
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """What two players know before a bid."""
+    """The knowledge of two players before a bid."""
 
     own: tuple[int, ...]
     other: tuple[int, ...]

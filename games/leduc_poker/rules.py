@@ -297,12 +297,12 @@ class LeducPoker(Game):
 
     @property
     def turn_bound(self) -> int:
-        """In each of two rounds all players move, and all others again after each raise."""
+        """All players move in each of two rounds, and all others again after each raise."""
         return 2 * (self.num_players + self.options.raises * (self.num_players - 1))
 
     @cached_property
     def is_solved(self) -> bool:
-        """Whether an equilibrium is bundled: for the default options."""
+        """True for the default options, for which an equilibrium is bundled."""
         return not self.options.model_dump(exclude_defaults=True)
 
     @cached_property

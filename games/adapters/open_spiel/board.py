@@ -107,7 +107,7 @@ def _from_fen(fen: str, others: Sequence[str]) -> GridBoard:
 
 @dataclass(frozen=True, slots=True)
 class Notation:
-    """How the moves of a game name squares: `c4`, `(2, 7)`, or `x3` for a column."""
+    """Names of squares in the moves of a game: `c4`, `(2, 7)`, or `x3` for a column."""
 
     squares: bool
     pairs: bool
@@ -165,7 +165,7 @@ def _tiles(
 
 
 class OpenSpielView(LibraryView):
-    """What the library shows; a board is drawn from the start."""
+    """The library's text; a board is drawn from the start."""
 
     def __init__(self, game: LibraryGame, seat: int | None) -> None:
         super().__init__(game, seat)

@@ -181,7 +181,7 @@ class OpenSpielGame(LibraryGame):
 
     @cached_property
     def is_positional(self) -> bool:
-        """Whether moves are written by number, with OpenSpiel's text beside them."""
+        """True if moves are written by number, with OpenSpiel's text beside them."""
         return str(self.moves[0][0]) == "move 0"
 
     def _move_texts(self, count: int) -> list[list[str]] | None:

@@ -124,7 +124,7 @@ class CluedoSetting(Game, ABC):
 
     @cached_property
     def has_board(self) -> bool:
-        """Whether the game is played on the board."""
+        """True if the game is played on the board."""
         return self.options.variant == "classic"
 
     @cached_property

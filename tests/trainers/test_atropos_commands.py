@@ -31,7 +31,7 @@ PATIENCE = 900
 """Seconds; vLLM starts anew for each transfer in two of the modes."""
 VLLM = os.environ.get("ARENA_VLLM_PYTHON", "")
 GAMES = (
-    "cluedo --players 3 --max-turns 8 --text-level deductions --env.group_size 4 "
+    "cluedo --players 3 --text-level deductions --env.group_size 4 "
     "--env.max_token_length 4096 --env.total_steps -1"
 )
 UPDATE = (

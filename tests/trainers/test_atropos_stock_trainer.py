@@ -78,7 +78,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TrainedRun]:
         with stock_api() as api:
             server = greeted(serving)
             playing = started(
-                "atropos serve cluedo --players 3 --text-level deductions --max-turns 4 "
+                "atropos serve cluedo --players 3 --text-level deductions "
                 f"--rollout-server-url {api} --openai.base_url {server.url}/v1 "
                 f"--openai.model_name {MODEL}@newest --env.group_size 2 --env.total_steps -1 "
                 "--env.max_token_length 8192 --env.max_num_workers_per_node 2 "

@@ -141,7 +141,7 @@ def test_a_killed_run_ends_its_server_and_resumes(tmp_path: Path) -> None:
     flags = (
         f"--server vllm --set vllm_python={PYTHON} --weight-sync shared_vllm "
         "--text-level deductions --players 3 --groups-per-step 2 --rollouts-per-group 4 "
-        "--max-turns 12 --eval-every 0 --final-eval-games 0 "
+        "--eval-every 0 --final-eval-games 0 "
         "--steps 3 --experiment-name killed --trainer-host embedded"
     )
     command = [sys.executable, "-m", "arena", "train", "cluedo", *flags.split()]

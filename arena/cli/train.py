@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
     from trainers.hosts.selection import HostChoice
     from trainers.loop.training import TrainingView
-    from trainers.runs.records import RunFiles, RunState
 
 ANY_GAME = "GAME"
 """Placeholder: matches no table of a game in a file."""
@@ -161,7 +160,7 @@ def train(options: TrainOptions) -> int:
         base_checkpoint(config.base_model)  # Before runs are compared or moved aside.
     plan = plan_run(config, options.resume)
     if options.dry_run:
-        from arena.cli.train_estimate import print_plan
+        from arena.cli.train_plan import print_plan
 
         print_plan(config, plan, host, environment, options.as_json)
         return 0

@@ -27,10 +27,9 @@ from trainers.credit import Credit, complete_groups, select_groups
 from trainers.hosts import selection
 from trainers.hosts.embedded import EmbeddedHost
 from trainers.hosts.host import HostRequest
-from trainers.loop import grpo
+from trainers.loop import grpo, setup
 from trainers.loop.grpo import grpo_loop
 from trainers.loop.training import TrainingLoop
-from trainers.rollouts import rollouts
 from trainers.rollouts.rollouts import (
     FINAL,
     NEWEST,
@@ -389,7 +388,8 @@ def test_a_game_that_fails_is_played_again(
 ) -> None:
     # A game that hangs is waited for. On a slow machine others may take that long once, too.
     seconds = 1.0 if fault is hang else 60.0
-    monkeypatch.setattr(rollouts, "GAME_SECONDS", seconds)
+    made = setup.rollout_setting
+    monkeypatch.setattr(grpo, "rollout_setting", lambda *of: replace(made(*of), timeout=seconds))
     run = faulty(small(base), tmp_path / "x", fault=every(often, fault))
     asyncio.run(run.complete())
     row = rows_of(tmp_path / "x")[-1]

@@ -159,7 +159,6 @@ class OwnGames:
         stack.callback(self._log_costs)
 
     async def open(self, stack: AsyncExitStack) -> None:
-        # After the host: workers do not get what its servers need of a cluster.
         await stack.enter_async_context(self.executor)
         stack.push_async_callback(self.cancel_games)
         self.llm.add(NEWEST, self.host.policy(), is_trained=True)

@@ -41,8 +41,6 @@ from trainers.rollouts.trajectories import (
 )
 from trainers.trajectory import Trajectory, TrajectoryGroup
 
-GAME_SECONDS = 900.0
-"""Time limit of a game."""
 ATTEMPTS = 3
 """Attempts to play a game to its end."""
 
@@ -55,8 +53,8 @@ class RolloutSetting:
     """The game, text level, chat options and limits; a GroupSetup adds players and seed."""
     concurrency: int = GAMES_AT_ONCE
     """Games played at the same time."""
-    timeout: float | None = None
-    """Seconds for one game; None: GAME_SECONDS."""
+    timeout: float = 900.0
+    """Seconds for one game."""
     fixed_weights: bool = True
     """All answers of a step must come from the weights of that step. False: another program
     updates the weights at any time, and trajectories record the versions that answered."""
@@ -195,7 +193,6 @@ class Rollouts:
     ) -> RewardedEpisode:
         """Play one game. Raises GameFailed on a timeout, or if a player got no answer."""
         setting = self._setting
-        seconds = setting.timeout or GAME_SECONDS
         # All games of a group share the deal. The agents' own draws differ, so that games do.
         # 62 bits fit into a signed 64-bit integer.
         agents_seed = stream(setup.seed, f"rollout {name}").getrandbits(62)
@@ -205,14 +202,14 @@ class Rollouts:
             match,
             partial(score_seats, setup.learners, self._score),
             replay=ReplayFile(folder, f"game{name.replace('/', '-')}") if folder else None,
-            timeout=seconds,
+            timeout=setting.timeout,
             # With workers, rewards by exact posteriors leave the event loop to the other games.
             is_slow_to_measure=not isinstance(self._executor, LocalExecutor),
         )
         try:
             scored = (await run_job(job, self._executor)).value
         except TimeoutError:
-            raise GameFailed(f"a game took longer than {seconds:g} s") from None
+            raise GameFailed(f"a game took longer than {setting.timeout:g} s") from None
         chat = match.chat or ChatOptions()
         for seat in setup.learners:
             # Importance ratios are relative to the weights that sampled: another step's would be

@@ -3,7 +3,7 @@
 A host trains and saves with an `EmbeddedTrainer`, and lets its weights answer through a `Bridge`.
 
 in_process    the sampler of this process
-lora_only     servers load the adapter of each step over HTTP
+lora_only     the server loads the adapter of each step over HTTP
 lora_restart  the run's own server is restarted before it loads the adapter
 none          the run's own server is restarted with the full checkpoint
 shared_vllm   the optimizer writes into the memory of vLLM's weights
@@ -27,7 +27,7 @@ class Bridge(Protocol):
 
         Raises:
             UsageError: another program uses the port of the run's own server.
-            StopPlaying: a server holds another model, or does not answer with given weights.
+            StopPlaying: the server holds another model, or does not answer with given weights.
         """
 
     def updating(self) -> AbstractAsyncContextManager[None]:
@@ -36,7 +36,7 @@ class Bridge(Protocol):
     async def publish(self, step: int, groups: Sequence[TrajectoryGroup]) -> dict[str, float]:
         """Let the weights of a step that was just trained answer for the newest policy.
 
-        At servers, a reply to a chat of the games proves them. Returns metrics. Raises StopPlaying
+        At a server, a reply to a chat of the games proves them. Returns metrics. Raises StopPlaying
         if other weights answer: training would learn from games that they have played.
         """
 
@@ -50,4 +50,4 @@ class Bridge(Protocol):
         """Let go of the weights of all steps but these."""
 
     async def close(self) -> None:
-        """Stop the run's own servers, and close the connections."""
+        """Stop the run's own server, and close the connections."""

@@ -46,15 +46,16 @@ class OwnServer:
     context: int
     """Tokens of the longest chat."""
 
-    def restart(self, model: Path) -> float:
-        """Serve the checkpoint in this folder; returns seconds. Raises as ServerProcess does."""
+    def restart(self, model: Path) -> None:
+        """Serve the checkpoint in this folder. Raises as ServerProcess does."""
         if self.config.server == "arena":
             self.adapters.mkdir(parents=True, exist_ok=True)
-            return self.process.restart(self._arena_command(model))
+            self.process.restart(self._arena_command(model))
+            return
         from trainers.algorithms.checkpoint_files import merge_checkpoint  # Imports torch.
 
         merge_checkpoint(model)  # vLLM starts with whole weights only.
-        return self.process.restart(self._vllm_command(model), vllm_variables(self.config))
+        self.process.restart(self._vllm_command(model), vllm_variables(self.config))
 
     def _arena_command(self, model: Path) -> list[str]:
         return [

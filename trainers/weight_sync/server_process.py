@@ -65,8 +65,8 @@ class ServerProcess:
         """Return the id of the process group, which is that of its guard."""
         return self._process.pid if self._process else None
 
-    def restart(self, command: Sequence[str], variables: Mapping[str, str] = NO_VARIABLES) -> float:
-        """Stop the running server, if any, start this command, and return the seconds it took.
+    def restart(self, command: Sequence[str], variables: Mapping[str, str] = NO_VARIABLES) -> None:
+        """Stop the running server, if any, start this command, and wait until it answers.
 
         The command must listen at `url`; the variables are added to its environment.
 
@@ -75,7 +75,6 @@ class ServerProcess:
             StopPlaying: the server ended, or does not answer in time.
         """
         with self._lock:
-            started = time.monotonic()
             self._stop()
             self._wait_for_port()
             self._log.parent.mkdir(parents=True, exist_ok=True)
@@ -97,7 +96,6 @@ class ServerProcess:
             except BaseException:
                 self._stop()
                 raise
-            return time.monotonic() - started
 
     def stop(self) -> None:
         """Stop the server and all its processes; without a running one do nothing."""

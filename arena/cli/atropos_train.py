@@ -48,13 +48,10 @@ class TrajectoryTrainOptions(BatchOptions, ResumeOptions, TrainConfig):
     # Defaults of atropos-grpo where they differ; 9001 is the port of the server that it expects.
     own_defaults: ClassVar[Mapping[str, JsonValue]] = {
         "game": GAME,
-        "weight_sync": "lora_only",
-        "sync_every": 1,
         "steps": 10,
         "learning_rate": 1e-5,
         "vllm_port": 9001,
         "experiment_name": "atropos",
-        "log_dir": "runs/train",
         "trainer_host": "embedded",
         "loss": "ppo",
     }

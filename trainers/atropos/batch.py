@@ -45,8 +45,8 @@ class TrainingBatch:
     """The sequences of a batch that have a gradient, and what was left out."""
 
     sequences: list[TokenSequence] = field(default_factory=list)
-    trained: list[ScoredData] = field(default_factory=list)
-    """Groups with at least one sequence, whose `group` is the index here."""
+    trained: int = 0
+    """Groups with at least one sequence, whose `group` is their number from 0."""
     equal: int = 0
     """Groups in which no row has an advantage."""
     stale: list[ScoredData] = field(default_factory=list)
@@ -80,9 +80,9 @@ def training_batch(
             if version - played > max_staleness:
                 batch.stale.append(group)
                 continue
-        sequences = list(_sequences(group, len(batch.trained), indices))
+        sequences = list(_sequences(group, batch.trained, indices))
         if sequences:
-            batch.trained.append(group)
+            batch.trained += 1
             batch.sequences += sequences
         else:
             batch.equal += 1

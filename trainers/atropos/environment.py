@@ -22,10 +22,8 @@ RESET = "of a run that was reset"
 """Reason to drop a group."""
 AFTER_END = "after the last batch"
 """Reason to drop the groups of games that could not be finished."""
-Notify = Callable[[str], None]
-
-
 POLL_SECONDS = 0.5
+Notify = Callable[[str], None]
 
 
 @dataclass(slots=True)
@@ -225,7 +223,7 @@ class TrajectoryEnvironment:
         """Push the groups of an item that started after so many registrations."""
         own = [group.model_copy(update={"env_id": self._env_id}) for group in groups]
         # The games of a run that was reset belong to no trainer.
-        while registered == self._registered:
+        if registered == self._registered:
             try:
                 await self._client.push(own)
                 self.counts.pushed += len(own)
@@ -233,7 +231,6 @@ class TrajectoryEnvironment:
             except ArenaError:
                 if not await self._was_reset():
                     raise
-                break
         self.counts.dropped[RESET] += len(own)
 
     async def _was_reset(self) -> bool:

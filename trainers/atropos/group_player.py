@@ -153,7 +153,7 @@ class GroupPlayer:
         timeout: float = 600.0,
     ) -> None:
         reason = "without effect on the games of arena atropos serve; leave it out"
-        check_used(config, USED_SETTINGS, reason, as_keys=True)
+        check_used(config, USED_SETTINGS, reason)
         # The stock trainer reads scores only: advantages by token must be asked for.
         credit = config.credit or "game"
         self.config = config.model_copy(update={"groups_per_step": 1, "credit": credit})

@@ -6,6 +6,7 @@ Flags have the names of atroposlib where it has one.
 from __future__ import annotations
 
 import secrets
+from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -15,7 +16,6 @@ from arena.llm.config import Config, setting
 from arena.llm.settings import BudgetLimits
 from trainers.config.config import RunSettings, TrainConfig, UpdateSettings
 from trainers.hosts.host import check_used
-from trainers.runs.records import RunFiles
 
 GAME = "atropos"
 """Placeholder of the game in `TrainConfig`: only the environments know what is played."""
@@ -79,7 +79,7 @@ def check_settings(config: TrainConfig) -> None:
     reason = (
         "without effect, since environments play the games of arena atropos train; leave it out"
     )
-    check_used(config, USED_SETTINGS, reason, as_keys=True)
+    check_used(config, USED_SETTINGS, reason)
 
 
 class RunIdentity(BaseModel):
@@ -106,10 +106,8 @@ DECISIVE = {
 """Fields that a resumed run may not change, with their flags."""
 
 
-def run_identity(
-    options: BatchOptions, context: int, files: RunFiles, experiment: str
-) -> RunIdentity:
-    """Return the identity of a run, and store it; a resumed run keeps its id.
+def run_identity(options: BatchOptions, context: int, folder: Path, experiment: str) -> RunIdentity:
+    """Return the identity of the run in a folder, and store it; a resumed run keeps its id.
 
     `context` is that of the model, in tokens. Raises UsageError if the run was started with other
     decisive settings.
@@ -121,7 +119,7 @@ def run_identity(
         kl_coef=options.sampling_kl,
         clip_eps=options.clip_eps,
     )
-    path = files.folder / IDENTITY_FILE
+    path = folder / IDENTITY_FILE
     if path.exists():
         try:
             before = RunIdentity.model_validate_json(path.read_text("utf-8"))
@@ -133,11 +131,11 @@ def run_identity(
             then, now = getattr(before, field), getattr(identity, field)
             if then != now:
                 raise UsageError(
-                    f"{files.folder} was started with {flag} {then}, now {now}: use the same to "
+                    f"{folder} was started with {flag} {then}, now {now}: use the same to "
                     "resume it, --fresh to start a new run (the old one is moved aside), or "
                     "another --experiment-name"
                 )
     # Before the first request: a run that is killed afterwards is recognised by the API.
-    files.folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     write_whole(path, identity.model_dump_json(indent=1) + "\n")
     return identity

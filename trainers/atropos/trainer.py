@@ -79,7 +79,7 @@ def batches_loop(
     """Return the loop over batches; it closes the client."""
     log = RunLog(folder)
     architecture = read_architecture(find_checkpoint(config.base_model))
-    identity = run_identity(options, architecture.context, log.files, config.experiment)
+    identity = run_identity(options, architecture.context, folder, config.experiment)
     limits = ModelLimits(architecture.vocabulary, identity.max_token_len)
     batches = Batches(config, options, identity, limits, host, client, log, view)
     return TrainingLoop(config, host, batches, log, view)
@@ -144,7 +144,7 @@ class Batches:
         record = step_record(self.config, number, counts, {}, update).model_copy(
             update={
                 "groups": GroupCounts(
-                    trained=len({sequence.group for sequence in batch.sequences}),
+                    trained=batch.trained,
                     no_variance=batch.equal,
                     stale=len(batch.stale),
                     refused=len(batch.refused),
@@ -160,9 +160,8 @@ class Batches:
         self.inbox.clear()
 
     def kept(self) -> Collection[int]:
-        step = self.log.state.step
-        playing = self.config.sampling_step(step)
-        return kept_steps(self.log.state, playing)
+        state = self.log.state
+        return kept_steps(state, self.config.sampling_step(state.step))
 
     async def finish(self) -> dict[str, object]:
         # A kill within the end of the last step has left them.

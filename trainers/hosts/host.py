@@ -120,20 +120,16 @@ def check_supported(config: TrainConfig, host: str, unsupported: Mapping[str, st
         raise UsageError(f"{host} does not support: {'; '.join(refused)}")
 
 
-def check_used(
-    config: TrainConfig, used: Collection[str], reason: str, *, as_keys: bool = False
-) -> None:
+def check_used(config: TrainConfig, used: Collection[str], reason: str) -> None:
     """Raise UsageError if a setting beside those in `used` is changed: it would have no effect.
 
-    The message names all of them, `as_keys` for a command on which they are no flags.
+    The message names all of them as keys, since they are no flags of the commands that check it.
     """
-    ignored = []
-    for name, info in TrainConfig.model_fields.items():
-        is_setting = info.json_schema_extra is not None  # Not the game, its options, the preset.
-        if is_setting and name not in used and _is_changed(config, name):
-            written = as_key if as_keys else TrainConfig.spelled
-            text = written(name, getattr(config, name))
-            ignored.append(redacted(text))
+    ignored = [
+        redacted(as_key(name, getattr(config, name)))
+        for name in TrainConfig.settings()
+        if name not in used and _is_changed(config, name)
+    ]
     if ignored:
         raise UsageError(f"{', '.join(ignored)}: {reason}")
 

@@ -110,20 +110,16 @@ def _sync_problems(config: TrainConfig) -> Iterator[str]:
     """Yield why the weights cannot reach the server in this way."""
     server, mode, every = config.server, config.weight_sync, config.sync_every
     owned, start = server in OWNED_SERVERS, "add --server vllm, which starts one"
-    sync, ahead, port = (
-        f"--weight-sync {mode}",
-        f"--async-steps {config.async_steps}",
-        config.vllm_port,
-    )
+    sync, ahead = f"--weight-sync {mode}", f"--async-steps {config.async_steps}"
     if not server and mode != "lora_only":
         yield f"{sync}: there is no --server; {start}"
     if not server and every > 1:
         yield f"sync_every={every}: there is no --server; {start}"
     if mode in ("lora_restart", "none") and not owned:
         yield f"{sync}: only the run's own server is restarted; {start}"
-    if port and not owned:
+    if (port := config.vllm_port) and not owned:
         running = f"a server that runs already is --server http://127.0.0.1:{port}"
-        yield f"vllm_port={port}: only --server vllm takes a port; {running}"
+        yield f"vllm_port={port}: only --server vllm and --server arena take a port; {running}"
     if mode == "shared_vllm" and server == "arena":
         yield f"{sync}: only vLLM shares its memory; {start}"
     if mode == "shared_vllm" and every > 1:

@@ -33,14 +33,6 @@ KV_CACHE_BYTES, LARGE_KV_CACHE_BYTES = 2**30, 2**32
 """Address space of the KV cache, and of one that would hold fewer than LEAST_REGIONS chats. Only
 the parts that are written occupy memory on a CPU."""
 LEAST_REGIONS = 16
-SERVED_BYTES = 2**30
-"""Weights of training steps that stay loaded for answers; the least recently used step goes first,
-and two stay whatever their size."""
-FREE_HEAP = 10**9
-"""Bytes that may stay free in the heap. Returning them costs time, since they are soon used again:
-an eighth of an update for a model of 1 M parameters, which leaves less free than this."""
-SCORED_LOGITS = 2**24
-"""Logits that are in memory at once in training: 64 MiB, about four times that with gradients."""
 
 
 @dataclass(frozen=True, slots=True)

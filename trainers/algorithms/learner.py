@@ -16,7 +16,6 @@ from arena.core.errors import ArenaError
 from backends.embedded.architecture import (
     ADAPTER,
     BASE,
-    FREE_HEAP,
     AdapterBase,
     adapter_base,
     read_architecture,
@@ -322,6 +321,9 @@ class Learner:
         }
 
 
+FREE_HEAP = 10**9
+"""Bytes that may stay free in the heap. Returning them costs time, since they are soon used again:
+an eighth of an update for a model of 1 M parameters, which leaves less free than this."""
 HEAP_FIELDS = "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost"
 """Numbers that glibc gives of its heap; `fordblks` are the free bytes."""
 

@@ -21,9 +21,11 @@ from torch import Tensor
 from torch.nn.attention import SDPBackend
 from torch.utils.checkpoint import checkpoint
 
-from backends.embedded.architecture import SCORED_LOGITS, Architecture
+from backends.embedded.architecture import Architecture
 from backends.embedded.layers import rms_norm, rope_angles
 
+SCORED_LOGITS = 2**24
+"""Logits that are in memory at once in training: 64 MiB, about four times that with gradients."""
 ATTENTION_ROWS = 512
 """Queries of a sequence whose scores are in memory at once, where no fused kernel computes them."""
 

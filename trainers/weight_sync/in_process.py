@@ -10,10 +10,13 @@ from contextlib import asynccontextmanager
 from torch import Tensor
 
 from backends.embedded import SamplerBackend
-from backends.embedded.architecture import SERVED_BYTES
 from backends.embedded.layers import merged
 from trainers.hosts.embedded_trainer import EmbeddedTrainer
 from trainers.trajectory import TrajectoryGroup
+
+SERVED_BYTES = 2**30
+"""Weights of training steps that stay loaded for answers; the least recently used step goes first,
+and two stay whatever their size."""
 
 
 class InProcess:

@@ -30,9 +30,9 @@ class SampledToken:
 
     id: int
     logprob: float
-    """As it was drawn, with temperature and grammar."""
+    """That of the draw, with temperature and grammar."""
     policy_logprob: float
-    """Under the model's own distribution."""
+    """That of the model's own distribution."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,7 @@ KEEP_ALIVE_SECONDS = 75.0
 WRITE_SECONDS = 60.0
 """Time limit for a client that does not read its response."""
 BODY_GRACE_SECONDS = 2.0
-"""After the time limit for a body: the application answers 408 before the connection ends."""
+"""Time between the limit for a body, when the application answers 408, and the connection's end."""
 MAX_CONNECTIONS = 4096
 """Connections at the same time; fewer if the process may open fewer files."""
 

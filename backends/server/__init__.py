@@ -38,7 +38,7 @@ class ServeOptions(Config):
     model: str = argument("clue-tiny")
     """clue-tiny, or a model's folder in the Hugging Face format."""
     host: str = setting("127.0.0.1")
-    """Where to listen. Beyond this machine ARENA_API_KEY must be set."""
+    """Address to listen on. Beyond this machine ARENA_API_KEY must be set."""
     port: int = setting(DEFAULT_PORT, ge=0, le=65535)
     """0 takes a free one."""
     lora_root: Path | None = setting(None)
@@ -49,11 +49,11 @@ class ServeOptions(Config):
     slots: int = setting(32, ge=1)
     """Answers sampled at once."""
     device: Literal["auto", "cpu", "cuda"] = setting("auto")
-    """Where to compute."""
+    """Device to compute on."""
     threads: int | None = setting(None, ge=1)
     """Computing threads. Default: one per CPU, at most 4."""
     drain_seconds: float = setting(30.0, ge=0)
-    """After SIGTERM, how long running requests may take."""
+    """Seconds that running requests may take after SIGTERM."""
     tokens_as_ids: bool = setting(False, flag="--return-tokens-as-token-ids")
     """Spell logprobs' tokens 'token_id:ID', for ART."""
     max_queue: int = setting(1024, LIMITS, ge=1)

@@ -33,7 +33,7 @@ DEFAULT_TEMPERATURE = 1.0
 
 @dataclass(frozen=True, slots=True)
 class ModelLimits:
-    """What a row may hold so that the model can be trained on it."""
+    """Limits of a row that the model can be trained on."""
 
     vocabulary: int
     context: int

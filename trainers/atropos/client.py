@@ -54,7 +54,7 @@ class RefusedGroup(BaseModel):
 
     reason: str
     group: JsonValue
-    """As it came."""
+    """The group, unchanged."""
 
 
 class ReceivedBatch(BaseModel):

@@ -28,7 +28,7 @@ Notify = Callable[[str], None]
 
 @dataclass(slots=True)
 class EnvironmentCounts:
-    """What an environment has done."""
+    """Games and groups of an environment so far."""
 
     items: int = 0
     games: int = 0

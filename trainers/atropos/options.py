@@ -53,9 +53,9 @@ class BatchOptions(Config):
     url: str = setting("http://127.0.0.1:8000", flag="--atropos-url")
     """The trajectory API: atroposlib's run-api."""
     batch_size: int = setting(2, ge=1)
-    """Rows, times --gradient-accumulation-steps: those of a batch."""
+    """A batch has this number of rows times --gradient-accumulation-steps."""
     accumulation: int = setting(32, flag="--gradient-accumulation-steps", ge=1)
-    """See --batch-size. Memory is bounded by --tokens-per-batch."""
+    """Factor of --batch-size. Memory is bounded by --tokens-per-batch."""
     seq_len: int = setting(0, ge=0)
     """Tokens of the longest row. 0: the model's context."""
     max_staleness: int = setting(8, ge=0)

@@ -109,9 +109,9 @@ class RunSettings(Config):
     """Server that answers in place of this process: the URL of one that runs (arena serve, vLLM),
     or `vllm` or `arena` to start one for the run."""
     weight_sync: WeightSync = setting("lora_only", HOST, changeable=True)
-    """How --server gets new weights. lora_only: load the adapter. lora_restart: restart the run's
-    own server, then load the adapter. none: restart it with the full checkpoint. shared_vllm: write
-    into vLLM's memory."""
+    """Transfer of new weights to --server. lora_only: load the adapter. lora_restart: restart the
+    run's own server, then load the adapter. none: restart it with the full checkpoint. shared_vllm:
+    write into vLLM's memory."""
     sync_every: int = setting(1, HOST, flag=False, ge=1)
     """Steps between transfers of weights to --server. Until then the older weights play."""
     vllm_python: str = setting("", HOST, flag=False, changeable=True, variable="ARENA_VLLM_PYTHON")
@@ -144,7 +144,7 @@ class GameSettings(Config):
     """Play the games of the next N steps while weights are updated, with weights N steps older. 0:
     games wait for the update."""
     executor: ExecutorKind = setting("local", GAMES, changeable=True)
-    """Where games run: local (this process), processes, or ray. Models answer in this process."""
+    """Place of games: local (this process), processes, or ray. Models answer in this process."""
     workers: int = setting(0, GAMES, changeable=True, ge=0, le=100_000)
     """Workers of --executor processes or ray. 0: one for each core."""
     self_play: bool = setting(False, GAMES)
@@ -173,7 +173,7 @@ class RewardSettings(Config):
     reward_fn: str = setting("", REWARD)
     """module:function of a custom term. Weight it in --reward as `custom`."""
     credit: CreditName = setting("", REWARD)
-    """How turns get advantages. game: each turn that of its game. judged: each decision also its
+    """Advantages of turns. game: each turn has that of its game. judged: each decision has also its
     own value by exact knowledge. Empty: judged in Cluedo on the embedded host, else game."""
 
 

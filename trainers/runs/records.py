@@ -28,7 +28,7 @@ class TermMean(Record):
     """Statistics of a reward term over the trajectories of a step."""
 
     mean: float
-    """Without the weight."""
+    """Mean of the term without its weight."""
     sd: float = 0.0
     weight: float = 0.0
     low: Number = None

@@ -120,14 +120,14 @@ class SharedTableBot:
 
     async def act(self, observation: Observation) -> Decision:
         """Choose a clue or a guess, by the role of the seat."""
-        table = observation.notes
-        assert isinstance(table, CodenamesNotes)
+        notes = observation.notes
+        assert isinstance(notes, CodenamesNotes)
         guesses = observation.legal_actions.of(GuessWord)
-        return Decision(self._guess(table, guesses) if guesses else self._clue(table))
+        return Decision(self._guess(notes, guesses) if guesses else self._clue(notes))
 
-    def _clue(self, table: CodenamesNotes) -> Action:
-        own = table.hidden_of(TEAMS[table.player % 2])
-        others = [word for word in table.hidden if word not in own]
+    def _clue(self, notes: CodenamesNotes) -> Action:
+        own = notes.hidden_of(TEAMS[notes.player % 2])
+        others = [word for word in notes.hidden if word not in own]
         near = self._similarity.to_words(own)
         # Shape (clues,): the most similar word that must not be guessed; the assassin never runs
         # out, so there is always one.
@@ -138,7 +138,7 @@ class SharedTableBot:
         weakest = np.maximum(numbers, 1) - 1
         rows = np.arange(len(numbers))
         clarity = np.minimum(gaps[rows, weakest], near[rows, weakest])
-        offer = ClueOffer(Clue, table.hidden)
+        offer = ClueOffer(Clue, notes.hidden)
         # A stable sort: equal clues stay in alphabetical order. The last key is the first.
         for row in np.lexsort((-clarity, -numbers)):
             number = min(max(int(numbers[row]), 1), 9)
@@ -147,8 +147,8 @@ class SharedTableBot:
                 return clue
         return PASS
 
-    def _guess(self, table: CodenamesNotes, guesses: Sequence[GuessWord]) -> Action:
-        clue = table.clues[-1]
+    def _guess(self, notes: CodenamesNotes, guesses: Sequence[GuessWord]) -> Action:
+        clue = notes.clues[-1]
         made = clue.found  # A guess of another word would have ended the turn.
         if made and made >= clue.number:
             return STOP

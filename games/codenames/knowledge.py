@@ -67,7 +67,7 @@ class CodenamesAssessor(SeatAssessor):
 
     def _begin(self) -> None:
         # It takes in all events, those of other seats too.
-        self._table = CodenamesNotes(self.game, 0)
+        self._notes = CodenamesNotes(self.game, 0)
         self._clue: Ply | None = None
         """The ply of the clue whose words are being guessed."""
 
@@ -76,7 +76,7 @@ class CodenamesAssessor(SeatAssessor):
         self._latest_ply = ply.number
         assessments = list[Assessment]()
         for event in ply.events:
-            self._table.update(event)
+            self._notes.update(event)
             match event:
                 # A pass is no clue and does not count.
                 case ClueGiven(word=str()):
@@ -86,7 +86,7 @@ class CodenamesAssessor(SeatAssessor):
                     facts, sums = {"owner": owner}, {"right_guesses": right}
                     assessments.append(Assessment(ply.number, player, "guess", facts, sums))
         # The last guess, a wrong one, or a stop: what the clue has brought is final.
-        if not self._table.guesses_left:
+        if not self._notes.guesses_left:
             assessments += self._judge_clue()
             self._clue = None
         return self._wanted(assessments)
@@ -95,10 +95,10 @@ class CodenamesAssessor(SeatAssessor):
         """Return the assessment of a clue that ended the game, and of the game for each seat."""
         # In a game that is cut off, the latest clue may still bring words.
         assessments = self._judge_clue() if outcome.status == "terminated" else []
-        revealed = ASSASSIN in self._table.revealed.values()
+        revealed = ASSASSIN in self._notes.revealed.values()
         for player in self._assessed:
             # The guess of the assassin ends the game, so the latest clue was that of the loser.
-            guilty = revealed and self._table.clues[-1].team == player % 2
+            guilty = revealed and self._notes.clues[-1].team == player % 2
             sums = {"assassin": WeightedSum(float(guilty))}
             assessments.append(Assessment(self._latest_ply, player, "game", {}, sums))
         return self._wanted(assessments)
@@ -106,7 +106,7 @@ class CodenamesAssessor(SeatAssessor):
     def _judge_clue(self) -> list[Assessment]:
         if self._clue is None:
             return []
-        clue = self._table.clues[-1]
+        clue = self._notes.clues[-1]
         facts = {"number": clue.number, "found": clue.found}
         sums = {"words_per_clue": WeightedSum(float(clue.found))}
         return [Assessment(self._clue.number, self._clue.player, "clue", facts, sums)]

@@ -23,6 +23,7 @@ from arena import (
     TileRow,
     Tone,
 )
+from arena.core.observation import NotesView
 from games.codenames.rules import (
     ASSASSIN,
     NEUTRAL,
@@ -59,7 +60,7 @@ class ClueRecord:
 
 
 class CodenamesNotes(Notes):
-    """Words, known owners and clues. For `Observation.notes`, the views, bots and texts."""
+    """Words, known owners and clues."""
 
     game: Codenames
 
@@ -141,21 +142,20 @@ class CodenamesArrays(GameArrays):
         neutral, assassin; zeros if unknown. `turn`: 1 for a clue giver, 1 if the latest clue is
         that of the own team, its number, the guesses that are left.
         """
-        table, own = observation.notes, TEAMS[observation.player % 2]
-        assert isinstance(table, CodenamesNotes)
+        notes, own = _notes(observation), TEAMS[observation.player % 2]
         arrays = self._zeros()
-        arrays["words"][:] = [NUMBERS[word] for word in table.words] or -1
+        arrays["words"][:] = [NUMBERS[word] for word in notes.words] or -1
         # From the observer's side, so that one network can play for both teams.
         columns = [own, TEAMS[1 - TEAMS.index(own)], NEUTRAL, ASSASSIN]
-        for number, word in enumerate(table.words):
-            arrays["revealed"][number] = word in table.revealed
-            owner = table.owner(word)
+        for number, word in enumerate(notes.words):
+            arrays["revealed"][number] = word in notes.revealed
+            owner = notes.owner(word)
             if owner:
                 arrays["owners"][number, columns.index(owner)] = 1
         arrays["turn"][0] = observation.player < 2
-        if table.clues:
-            clue = table.clues[-1]
-            arrays["turn"][1:] = TEAMS[clue.team] == own, clue.number, table.guesses_left
+        if notes.clues:
+            clue = notes.clues[-1]
+            arrays["turn"][1:] = TEAMS[clue.team] == own, clue.number, notes.guesses_left
         return arrays
 
 
@@ -186,38 +186,38 @@ def _by_owner(key: Mapping[str, str], owners: Sequence[str]) -> str:
     return " ".join(parts)
 
 
-def _table(observation: Observation) -> CodenamesNotes:
-    table = observation.notes
-    assert isinstance(table, CodenamesNotes)
-    return table
+def _notes(observation: Observation) -> CodenamesNotes:
+    notes = observation.notes
+    assert isinstance(notes, CodenamesNotes)
+    return notes
 
 
 def _notebook(observation: Observation) -> Iterator[str]:
     """Yield what follows directly from the own events."""
-    table, team = _table(observation), observation.player % 2
+    notes, team = _notes(observation), observation.player % 2
     own, other = TEAMS[team], TEAMS[1 - team]
-    if table.key:
-        hidden = {word: table.key[word] for word in table.hidden}
+    if notes.key:
+        hidden = {word: notes.key[word] for word in notes.hidden}
         yield f"Hidden words: {_by_owner(hidden, (own, other, NEUTRAL, ASSASSIN))}"
-    elif table.words:
-        left = (f"{owner} {table.num_hidden(owner)}" for owner in (own, other, NEUTRAL, ASSASSIN))
+    elif notes.words:
+        left = (f"{owner} {notes.num_hidden(owner)}" for owner in (own, other, NEUTRAL, ASSASSIN))
         yield f"Hidden words: {', '.join(left)}."
     # Clues with words that are still to be found help later guesses.
-    clues = [str(clue) for clue in table.clues if clue.team == team]
+    clues = [str(clue) for clue in notes.clues if clue.team == team]
     if clues:
         yield f"Clues of your team: {', '.join(clues)}."
-    if observation.legal_actions and table.guesses_left:
-        yield f"Guesses left in this turn: {table.guesses_left}."
+    if observation.legal_actions and notes.guesses_left:
+        yield f"Guesses left in this turn: {notes.guesses_left}."
 
 
 def _odds(observation: Observation) -> Iterator[str]:
     """Yield the probabilities of a guess; by the counts alone all hidden words are alike."""
-    table = _table(observation)
-    if table.key or not table.words:
+    notes = _notes(observation)
+    if notes.key or not notes.words:
         return  # A clue giver knows the owners.
-    team, hidden = observation.player % 2, len(table.hidden)
+    team, hidden = observation.player % 2, len(notes.hidden)
     shares = (
-        f"{owner} {100 * table.num_hidden(owner) / hidden:.0f}%"
+        f"{owner} {100 * notes.num_hidden(owner) / hidden:.0f}%"
         for owner in (TEAMS[team], TEAMS[1 - team], NEUTRAL, ASSASSIN)
     )
     yield f"Without the clues, a hidden word is: {', '.join(shares)}."
@@ -334,13 +334,13 @@ class CodenamesText(GameText):
 
     def summarise(self, observation: Observation, level: TextLevel, forget: int) -> str:
         """Return the notebook in place of the first `forget` events, and the later ones."""
-        table = _table(observation)
+        notes = _notes(observation)
         lines = [self._introduction(observation), self.omission_notice]
         # Omitted events are replaced by their result, at the level "events" too.
-        if table.words:
-            lines.append(self.narrate(WordsDealt(table.words)))
-        if table.revealed:
-            lines.append(f"Revealed: {_by_owner(table.revealed, (*TEAMS, NEUTRAL, ASSASSIN))}")
+        if notes.words:
+            lines.append(self.narrate(WordsDealt(notes.words)))
+        if notes.revealed:
+            lines.append(f"Revealed: {_by_owner(notes.revealed, (*TEAMS, NEUTRAL, ASSASSIN))}")
         lines += _notebook(observation)
         lines += map(self.narrate, observation.events_since(forget))
         if level == "deductions":
@@ -364,44 +364,38 @@ LATEST = 2
 """Clues of each team that are shown."""
 
 
-class CodenamesView:
+class CodenamesView(NotesView):
     """The table as one viewer sees it; a clue giver, who has seen the key, sees all owners."""
 
-    def __init__(self, game: Codenames, seat: int | None) -> None:
-        self._columns, self._is_seat = game.options.columns, seat is not None
-        self._teams = tuple(
-            f"{name}: {seats_text(game.num_players, team)}" for team, name in enumerate(TEAMS)
-        )
-        # The number of the player matters to texts only; the events decide what is known.
-        self._table = CodenamesNotes(game, 0)
-
-    def update(self, event: Event) -> None:
-        """Add one event that the viewer witnessed."""
-        self._table.update(event)
+    game: Codenames
+    notes: CodenamesNotes
+    notes_type = CodenamesNotes
 
     def tabletop(self) -> Tabletop:
         """Return the table now."""
-        tiles, width = tuple(map(self._tile, self._table.words)), self._columns
+        tiles, width = tuple(map(self._tile, self.notes.words)), self.game.options.columns
         # Before the deal there is nothing to draw.
         if not tiles:
             return Tabletop(())
         rows = tuple(TileRow(tiles[at : at + width]) for at in range(0, len(tiles), width))
         columns = tuple(str(number + 1) for number in range(width))
+        players = self.game.num_players
+        teams = tuple(f"{name}: {seats_text(players, n)}" for n, name in enumerate(TEAMS))
         clues = tuple(map(self._clues, range(len(TEAMS))))
-        lists = Panel("Teams", lines=self._teams), Panel("Clues", lines=clues)
+        lists = Panel("Teams", lines=teams), Panel("Clues", lines=clues)
         return Tabletop((Squares("Words", rows, columns, shape="wide"), *lists), CAPTION)
 
     def _tile(self, word: str) -> Tile:
-        owner = self._table.owner(word)
+        owner = self.notes.owner(word)
         # The letter says what the colour says: not every reader sees colours.
         label = word if owner is None else f"{word} {owner[0]}"
-        revealed = word in self._table.revealed
+        revealed = word in self.notes.revealed
         title = ", ".join((word, owner or "unknown", "revealed" if revealed else "hidden"))
-        picks = () if revealed or not self._is_seat else (f"guess {word}",)
+        picks = () if revealed or self.seat is None else (f"guess {word}",)
         return Tile(label.upper() if revealed else label, TONES[owner], title, picks)
 
     def _clues(self, team: int) -> str:
         # The latest clues only: a line has 78 columns.
-        clues = [str(clue) for clue in self._table.clues if clue.team == team]
-        left = self._table.num_hidden(TEAMS[team])
+        clues = [str(clue) for clue in self.notes.clues if clue.team == team]
+        left = self.notes.num_hidden(TEAMS[team])
         return f"{TEAMS[team]}, {left} left: {', '.join(clues[-LATEST:]) or 'no clue yet'}"

@@ -21,6 +21,7 @@ from arena import (
     Track,
     Tracks,
 )
+from arena.core.observation import NotesView
 from arena.core.text import pluralize
 from arena.core.view.pieces import Colour, Tone
 from games.hanabi.deck import HanabiDeck, Kinds
@@ -335,29 +336,21 @@ LOOKS: dict[str, tuple[str, Colour]] = {
 """Sign and colour of a card, by the name of its colour. Not every reader sees colours."""
 
 
-class HanabiView:
+class HanabiView(NotesView):
     """The table as one viewer sees it.
 
     A card that the viewer does not see shows what the hints say: `R?` is red, `?3` has rank 3. A
     card that it sees shows the same in brackets, if a hint has named it.
 
     A click on an own card plays or discards it; one on another player's card gives a hint.
-
-    Args:
-        game: The game that is played.
-        seat: The seat of the viewer; None sees everything.
     """
 
-    def __init__(self, game: Hanabi, seat: int | None) -> None:
-        self.game = game
-        self._seat = seat
-        self._notes = HanabiNotes(game, seat or 0)
-
-    def update(self, event: Event) -> None:
-        self._notes.update(event)
+    game: Hanabi
+    notes: HanabiNotes
+    notes_type = HanabiNotes
 
     def tabletop(self) -> Tabletop:
-        notes, options, deck = self._notes, self.game.options, self.game.deck
+        notes, options, deck = self.notes, self.game.options, self.game.deck
         numbers = (
             Track("score", notes.score, len(deck.kinds)),
             Track("hint tokens", notes.tokens, options.hint_tokens, "●"),
@@ -369,7 +362,7 @@ class HanabiView:
         if notes.discards:
             fireworks.append(TileRow(tuple(self._discards()), "Discarded"))
         # The viewer's own hand is the last, as if it sat there.
-        seats = sorted(range(self.game.num_players), key=lambda seat: seat == self._seat)
+        seats = sorted(range(self.game.num_players), key=lambda seat: seat == self.seat)
         hands = tuple(map(self._hand, seats))
         return Tabletop(
             (Tracks(numbers), Panel("Fireworks", tuple(fireworks)), Panel("Hands", hands)),
@@ -378,7 +371,7 @@ class HanabiView:
 
     def _blocked(self) -> Iterator[tuple[str, str]]:
         """Yield the moves that the hint tokens forbid the viewer, and why."""
-        notes, seat = self._notes, self._seat
+        notes, seat = self.notes, self.seat
         if seat is None:
             return
         if notes.tokens == self.game.options.hint_tokens:
@@ -396,7 +389,7 @@ class HanabiView:
         # They show which ranks can still come.
         for name in self.game.deck.colour_names:
             letter = name[0].upper()
-            ranks = "".join(sorted(card[1:] for card in self._notes.discards if card[0] == letter))
+            ranks = "".join(sorted(card[1:] for card in self.notes.discards if card[0] == letter))
             if ranks:
                 words = f"{name} {' '.join(ranks)}"
                 yield Tile(f"{letter}{ranks}", "muted", words, face=words)
@@ -413,7 +406,7 @@ class HanabiView:
         )
 
     def _hand(self, seat: int) -> TileRow:
-        cards = enumerate(self._notes.hands[seat], 1)
+        cards = enumerate(self.notes.hands[seat], 1)
         tiles = tuple(self._card(seat, slot, held) for slot, held in cards)
         return TileRow(tiles, self.game.seat_names[seat], seat=seat)
 
@@ -425,7 +418,7 @@ class HanabiView:
         rank = str(ranks[0]) if len(ranks) == 1 else ""
         mark = (colour[:1].upper() or "?") + (rank or "?")
         title = f"slot {slot}; by hints: {hint_text(deck, held.kinds)}"
-        picks: tuple[str, ...] = (f"slot {slot}",) if seat == self._seat else ()
+        picks: tuple[str, ...] = (f"slot {slot}",) if seat == self.seat else ()
         # The label has to say everything, as the tone is only colour.
         tone: Tone = "hidden"
         label, face, note = mark, mark[1], f"slot {slot}"
@@ -434,7 +427,7 @@ class HanabiView:
             label, tone, face = f"{card}({mark})" if held.hinted else card, "plain", card[1:]
             note, title = known if held.hinted else "", f"{_words(deck, card)}, {title}"
             colour = deck.colour_name(card)
-            if self._seat is not None:
+            if self.seat is not None:
                 picks = tuple(f"hint Player {seat} {hint}" for hint in (colour, f"rank {face}"))
         symbol, paint = LOOKS[colour]
         tone = "accent" if held.hinted else tone

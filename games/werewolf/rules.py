@@ -145,7 +145,7 @@ class NightBegan(Event):
 
 @dataclass(frozen=True, slots=True)
 class PackChose(Event):
-    """To the living wolves: their votes at night, and the victim that follows from them."""
+    """Private, for the living wolves: their votes at night, and the victim that follows."""
 
     wolves: tuple[int, ...]
     votes: tuple[int, ...]
@@ -382,9 +382,10 @@ class WerewolfState(HiddenRolesState):
         self._begin("night talk" if self.game.pack_talks else "night", self.living)
 
     def _end_night(self, phase: Mapping[int, Action]) -> None:
-        self.victim = None if self._is_quiet else pack_choice(phase)
+        votes = tuple(action.seat for action in phase.values() if isinstance(action, NightKill))
+        # No wolf votes in a quiet night.
+        self.victim = pack_choice(votes) if votes else None
         if self.victim is not None:
-            votes = tuple(action.seat for action in phase.values() if isinstance(action, NightKill))
             self.log.append(PackChose(self.pack, votes, self.victim))
         for seat, action in phase.items():
             if isinstance(action, Inspect):
@@ -474,8 +475,10 @@ class WerewolfState(HiddenRolesState):
         return "the werewolves are as many as the other players: they win"
 
 
-def pack_choice(phase: Mapping[int, Action]) -> int:
-    """Return the victim that the wolves choose: the most votes, in a tie the lowest wolf's vote."""
-    votes = [action.seat for _, action in sorted(phase.items()) if isinstance(action, NightKill)]
-    # `max` returns the first of equal ones, which is the vote of the wolf with the lowest seat.
+def pack_choice(votes: Sequence[int]) -> int:
+    """Return the victim of the wolves' votes, which are in the order of their seats.
+
+    It is the one with the most votes, in a tie the vote of the wolf with the lowest seat.
+    """
+    # `max` returns the first of equal ones.
     return max(votes, key=votes.count)

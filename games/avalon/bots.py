@@ -188,9 +188,9 @@ class AvalonDeducer(RoleBot):
         if not self._is_minority:
             return SUCCESS
         needed = self._fails_needed
-        members = sorted(self._allies.intersection(self._notes.proposals[-1].seats))
+        allies = sorted(self._allies.intersection(self._notes.proposals[-1].seats))
         # Too few fails only give away that evil is on the team; too many give away who is.
-        return FAIL if len(members) >= needed and self.player in members[:needed] else SUCCESS
+        return FAIL if len(allies) >= needed and self.player in allies[:needed] else SUCCESS
 
     def _examine(self, choices: Sequence[Examine]) -> Action:
         """Examine the player who is most in doubt; evil hands the Lady of the Lake to evil."""
@@ -224,9 +224,9 @@ def clean_probabilities(
     """Return for each team the probability that it has no evil member: shape (teams,)."""
     sets, weights = suspicion
     # A team is free of evil if it has no seat in common with the evil set.
-    members = np.zeros((len(teams), sets.shape[1]), np.int64)
-    np.put_along_axis(members, np.array(teams), 1, axis=1)
-    return np.asarray(((members @ sets.T) == 0) @ weights)
+    on_team = np.zeros((len(teams), sets.shape[1]), np.int64)
+    np.put_along_axis(on_team, np.array(teams), 1, axis=1)
+    return np.asarray(((on_team @ sets.T) == 0) @ weights)
 
 
 class AvalonNaive(AvalonDeducer):
@@ -277,11 +277,11 @@ class AvalonNaive(AvalonDeducer):
     def _play(self) -> Action:
         if not self._is_minority:
             return SUCCESS
-        members = len(self._allies.intersection(self._notes.proposals[-1].seats))
-        if members < self._fails_needed:
+        num_allies = len(self._allies.intersection(self._notes.proposals[-1].seats))
+        if num_allies < self._fails_needed:
             return SUCCESS
         # Of two evil players in the game, the Assassin alone plays the one card that is needed.
-        leaves_it = members > self._fails_needed == 1 and len(self._allies) == 2
+        leaves_it = num_allies > self._fails_needed == 1 and len(self._allies) == 2
         has_assassin = ASSASSIN in self.game.role_list
         return SUCCESS if leaves_it and has_assassin and self._notes.role != ASSASSIN else FAIL
 
@@ -313,7 +313,7 @@ class AvalonTalker(AvalonDeducer):
 
 
 class AvalonDeceiver(AvalonTalker):
-    """As evil it makes the claim that moves a listener of level 1 furthest from evil."""
+    """Makes, as evil, the claim that moves a listener of level 1 furthest from evil."""
 
     deceives = True
 

@@ -358,11 +358,10 @@ class AvalonView(RoleView):
         size = self.game.team_sizes[number]
         hard = "*" if self.game.fails_needed(number) == 2 else ""
         title = f"{size} players{', fails with two fail cards' if hard else ''}"
-        missions: list[MissionEnded] = self.notes.missions
         face = f"{size}{hard}"
-        if number >= len(missions):
+        if number >= len(self.notes.missions):
             return Card(f"{face} ?", "muted", title, face=face, note="players")
-        done = missions[number]
+        done = self.notes.missions[number]
         title = f"{title}: {self.game.names_of(done.seats)}; fail cards: {done.fails}"
         result = "success" if done.succeeded else "fail"
         symbol = "✓" if done.succeeded else "✗"

@@ -37,7 +37,7 @@ class RoleBot(ABC):
     lie_rates: ClassVar[tuple[float, float] | None] = None
     """Shares of lies among the claims of the majority and of the minority; None: no claims."""
     deceives: ClassVar[bool] = False
-    """As one of the minority it makes the claim that misleads most."""
+    """True if it makes, as one of the minority, the claim that misleads most."""
 
     def __init__(self, seat: Seat) -> None:
         game = seat.game

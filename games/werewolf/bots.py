@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from arena import Action, ActionSet, Decision, Event, Observation, Say, Seat, Spoken
 from games.hidden_roles.bots import RoleBot
+from games.hidden_roles.notes import Worlds
 from games.hidden_roles.rules import PASS, ClaimCheck, ClaimRole, Suspect
 from games.werewolf.notes import WerewolfNotes
 from games.werewolf.rules import (
@@ -82,7 +83,6 @@ class WerewolfDeducer(RoleBot):
         super().__init__(seat)
         self._claims: dict[int, set[int]] = {}
         """Wolves that each player who claims to be the seer has named."""
-        self._states = bool(self.game.actions.statements)
         statements = ((ClaimCheck(n, WOLF_SIDE), Suspect(n)) for n in range(self.game.num_players))
         self._sentences = {in_words(each).text: each for pair in statements for each in pair}
         self._expected: list[Sequence[int]] = []
@@ -165,7 +165,7 @@ class WerewolfDeducer(RoleBot):
         else:
             scores = self._scores(seats)
             statement = Suspect(self._best(seats, lambda seat: scores[seat]))
-        return statement if self._states else in_words(statement)
+        return statement if self.game.actions.statements else in_words(statement)
 
     def _scores(self, seats: Sequence[int]) -> dict[int, float]:
         """Return how strongly each seat should be eliminated."""
@@ -186,17 +186,20 @@ class WerewolfDeducer(RoleBot):
 
     def _probabilities(self, role: str, notes: WerewolfNotes) -> Sequence[float]:
         """Return the probability that each seat has a role: exact worlds weighted by behaviour."""
-        worlds, names = notes.worlds, self.game.distinct_roles
         weights = self._weights(notes)
-        wanted = worlds == (names.index(role) if role in names else NO_SEAT)
-        return [*map(float, wanted @ weights / weights.sum())]
+        return [*map(float, self._has(role, notes.worlds) @ weights / weights.sum())]
+
+    def _has(self, role: str, worlds: Worlds) -> NDArray[np.bool_]:
+        """Return which seats have a role in which assignments: shape (seats, worlds)."""
+        names = self.game.distinct_roles
+        # No seat has the index -1, so a role that is not in the game has no seat.
+        found: NDArray[np.bool_] = worlds == (names.index(role) if role in names else -1)
+        return found
 
     def _weights(self, notes: WerewolfNotes) -> NDArray[np.float64]:
         """Return the likelihood (worlds,) of votes and claims in each possible assignment."""
-        worlds, names = notes.worlds, self.game.distinct_roles
-        # Shapes: (seats, worlds).
-        wolf = worlds == names.index(WOLF)
-        seer = worlds == (names.index(SEER) if SEER in names else NO_SEAT)
+        worlds = notes.worlds
+        wolf, seer = self._has(WOLF, worlds), self._has(SEER, worlds)
         weights = np.ones(worlds.shape[1])
         for event, order in zip(notes.votes, self._expected, strict=True):
             for voter in set(order).difference((notes.player,)):
@@ -252,7 +255,7 @@ class WerewolfTalker(WerewolfDeducer):
 
 
 class WerewolfDeceiver(WerewolfTalker):
-    """As a wolf it makes the claim that moves a listener of level 1 furthest from its pack."""
+    """Makes, as a wolf, the claim that moves a listener of level 1 furthest from its pack."""
 
     deceives = True
 

@@ -345,9 +345,11 @@ class HanabiAssessor(SeatAssessor):
         match ply.events[0]:
             case CardPlayed(slot=slot, fits=fits):
                 seat.misplays += not fits
+                if not self._wants("play"):
+                    return []
                 kind, facts = "play", _play_facts(seat.knowledge, slot)
                 measured = {"play_probability": facts["probability"]}
-            case CardDiscarded(slot=slot):
+            case CardDiscarded(slot=slot) if self._wants("discard"):
                 kind, facts = "discard", _discard_facts(seat.knowledge, slot)
                 measured = {"discard_risk": facts["risk"]}
             case HintGiven(target=target) if self._wants("hint"):
@@ -361,8 +363,7 @@ class HanabiAssessor(SeatAssessor):
             case _:
                 return []
         sums = {name: WeightedSum(value) for name, value in measured.items()}
-        made = Assessment(ply.number, ply.player, kind, dict(facts), sums)
-        return [made] if self._wants(kind) else []
+        return [Assessment(ply.number, ply.player, kind, dict(facts), sums)]
 
 
 def _play_facts(knowledge: HanabiKnowledge, slot: int) -> dict[str, float]:

@@ -185,7 +185,7 @@ class RoleAssessor(TalkAssessor):
         player, action = ply.player, ply.decision.action
         # Judged before the ply is applied, by what the seat knew when it decided.
         choice = None
-        if player != CHANCE and player in self._assessed:
+        if player in self._assessed:
             choice = self._judge(self._state, self._knowledge[player], ply)
         found = [choice] if choice and self._wants(choice.kind) else []
         stated = [*self._believes(ply)] if self._reads_talk else []

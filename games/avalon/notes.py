@@ -1,4 +1,4 @@
-"""What one player of Avalon knows: notes of what happened, facts of the roles, and arrays.
+"""Knowledge of one player of Avalon: notes of events, facts of the roles, and arrays.
 
 The model of the facts is minimal. What a role sees at the beginning is true and complete. A mission
 card `fail` was played by an evil member; a card `success` proves nothing, because evil members may

@@ -117,7 +117,7 @@ class ConventionNotes(HanabiKnowledge):
     def __init__(self, game: Hanabi, player: int) -> None:
         super().__init__(game, player)
         self.meanings: tuple[tuple[Kinds, ...], ...] = ((),) * game.num_players
-        """For each player and slot, the kinds that the card may have by convention."""
+        """Kinds that each card may have by convention, by player and slot."""
 
     def update(self, event: Event) -> None:
         match event:
@@ -323,7 +323,7 @@ LAST_COPY_AT_RISK, NEEDED_AT_RISK = -12.0, -1.0
 BUSY = 0.3
 """Weight of the chop's risk if its owner has a better move than to discard it."""
 UNCERTAINTY = -0.2
-"""Times the square root of the number of kinds that its owner believes possible."""
+"""Factor of the square root of the number of kinds that its owner believes possible."""
 
 
 def considered_hints(

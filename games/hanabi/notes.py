@@ -127,7 +127,7 @@ class HanabiNotes(Notes):
 
     @property
     def prospects(self) -> Prospects:
-        """What the kinds are still worth."""
+        """Sets of kinds by what they are still worth, computed on demand."""
         if self._prospects is None:
             self._prospects = self.game.deck.prospects(self.gone, self.fireworks)
         return self._prospects

@@ -154,7 +154,7 @@ class RoleNotes(Notes):
         """Roles that were shown to this player by the deal or at the end, by seat."""
         self.is_over = False
         self.spoken: list[Spoken] = []
-        """What was said since the game last emptied this list."""
+        """Speeches since the game last emptied this list."""
         self.stated: dict[int, Sequence[Action]] = {}
         """The latest statements of each seat to all."""
 
@@ -271,7 +271,7 @@ class RoleArrays(GameArrays):
 class RoleView(NotesView):
     """Table of a game of hidden roles, made from notes; a game subclasses it to draw them.
 
-    It reads what is public or was shown only: the posterior of a viewer of everything is none.
+    It reads only what is public or was shown: a viewer of everything has no posterior.
     """
 
     def _role_tile(self, role: str) -> Tile:
@@ -305,7 +305,7 @@ class HiddenRolesText(GameText):
 
     @property
     def talk_times(self) -> str:
-        """How often each player speaks before a vote: `once`, `2 times`."""
+        """Number of speeches of each player before a vote, in words: `once`, `2 times`."""
         rounds = self.game.talk_rounds
         return "once" if rounds == 1 else f"{rounds} times"
 

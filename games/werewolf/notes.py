@@ -1,4 +1,4 @@
-"""What one player of Werewolf knows: notes of what happened, facts of the roles, and arrays.
+"""Knowledge of one player of Werewolf: notes of events, facts of the roles, and arrays.
 
 The facts are those that follow from the rules: the own role and pack, inspections, published roles;
 the wolves kill no wolf; a night without a victim proves that the doctor or the witch lived, and

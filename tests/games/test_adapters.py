@@ -132,6 +132,7 @@ def test_open_spiel_gives_the_same_returns_and_legal_moves(name: str) -> None:
 @pytest.mark.parametrize("name", ["hearts", "backgammon", "chess"])
 def test_the_notation_of_the_library_is_read(name: str) -> None:
     """`move 4 (3C) | move 40 (QC)` is shown, so `QC` is an answer, and `move 4 (QC)` is none."""
+    pytest.importorskip("pyspiel")
     states = walk(make_game(f"open_spiel/{name}"), 1)
     seen = next(state.observe(state.to_act[0]) for state in states)
     labels = re.findall(r"move \d+ \(([^()]+)\)", seen.text().splitlines()[-1])

@@ -11,7 +11,7 @@ import math
 import random
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal, Protocol, runtime_checkable
+from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 from pydantic import JsonValue
 
@@ -288,7 +288,7 @@ class GameAnalysis:
         cheap; None means all. Its `end` changes nothing and may be called before the game is over.
         The kind `knowledge`, for each player at the end, has the facts `entropy_dealt` and
         `entropy_end`: the player's uncertainty about the hidden information, in bits, after the
-        deal and at its last decision.
+        deal and at the end, before it is shown.
         """
         made = type(self).assessor_type
         return made(self.game, players, kinds) if made else None
@@ -306,10 +306,12 @@ class SeatAssessor:
     """Base of an assessor of one game, which reads it ply by ply from the first one on.
 
     It assesses the seats in `players`, and makes assessments of these kinds; None means all. A
-    subclass declares the class of its game and prepares itself in `_begin`.
+    subclass declares the class of its game and judges decisions in `_judge_decision`.
     """
 
-    game: ObservedGame
+    shows_hidden: ClassVar[tuple[type[Event], ...]] = ()
+    """Events that end a game or a round and show what was hidden: no deduction of any seat."""
+    game: Any
 
     def __init__(
         self,
@@ -321,15 +323,49 @@ class SeatAssessor:
         self._assessed = range(game.num_players) if players is None else sorted(players)
         self._kinds = kinds
         self._latest_ply = 0
+        self._dealt: dict[int, float] = {}
+        """Entropy of each seat after the deal, in bits."""
         self._begin()
 
     def _begin(self) -> None:
-        """Prepare for the first ply."""
+        """Prepare for the first ply: by default, with the knowledge of each assessed seat."""
+        self._knowledge = {seat: self.game.analysis.knowledge(seat) for seat in self._assessed}
 
     def _wants(self, kind: str, player: int | None = None) -> bool:
         """Return whether assessments of this kind are wanted, for this player if given."""
         wanted = self._kinds is None or kind in self._kinds
         return wanted and (player is None or player in self._assessed)
+
+    def _judge_decision(self, ply: Ply, knowledge: Any) -> list[Assessment]:
+        """Return the assessments of a decision by what its seat knew; the default has none."""
+        return []
+
+    def ply(self, ply: Ply) -> list[Assessment]:
+        """Process the next ply; return the assessments of a decision."""
+        # Judged before the events of the ply, which the seat did not know when it decided.
+        knowledge = self._knowledge.get(ply.player)
+        found = [] if knowledge is None else self._judge_decision(ply, knowledge)
+        self._latest_ply = ply.number
+        for event in ply.events:
+            self._witness(event)
+        # The first ply is the deal.
+        if not self._dealt and self._wants("knowledge"):
+            self._dealt = {seat: known.entropy() for seat, known in self._knowledge.items()}
+        return found
+
+    def _witness(self, event: Event) -> None:
+        """Show an event to the seats that witness it: none is judged by what is hidden from it."""
+        if not isinstance(event, self.shows_hidden):
+            for seat, knowledge in self._knowledge.items():
+                if event.seen_by(seat):
+                    knowledge.update(event)
+
+    def end(self, outcome: Outcome) -> list[Assessment]:
+        """Return the knowledge of each seat. This changes nothing."""
+        return [
+            self._knowledge_of(seat, dealt, self._knowledge[seat].entropy())
+            for seat, dealt in self._dealt.items()
+        ]
 
     def _knowledge_of(self, player: int, dealt: float, end: float) -> Assessment:
         """Return the assessment `knowledge`: entropies after the deal and at the end, in bits."""

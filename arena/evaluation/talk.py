@@ -18,14 +18,12 @@ from arena.core.analysis import (
     Comment,
     Fact,
     JointAssessor,
-    Knowledge,
     Measure,
     SeatAssessor,
     WeightedSum,
 )
 from arena.core.event import Event, Ply, Spoken
 from arena.core.game import Game
-from arena.core.outcome import Outcome
 from arena.core.statements import GameTalk, Truth
 from arena.core.text import per_cent
 
@@ -111,11 +109,8 @@ class TalkAssessor(SeatAssessor):
         game = self.game
         assert game.talk is not None, f"{game.name} has no talk"
         self.talk = game.talk
-        self._knowledge: dict[int, Knowledge] = {}
-        for seat in range(game.num_players):
-            knowledge = game.analysis.knowledge(seat)
-            assert knowledge is not None, f"{game.name} has talk, so it has knowledge"
-            self._knowledge[seat] = knowledge
+        # Of all seats: what one states may move any other.
+        self._knowledge = {seat: game.analysis.knowledge(seat) for seat in range(game.num_players)}
         self._seats = [_SeatTalk() for _ in range(game.num_players)]
         self._events: list[Event] = []
 
@@ -131,15 +126,6 @@ class TalkAssessor(SeatAssessor):
             self._witness(event)
         self._events += ply.events
         return [each for each in found if self._wants(each.kind, each.player)]
-
-    def _witness(self, event: Event) -> None:
-        for seat, knowledge in self._knowledge.items():
-            if event.seen_by(seat):
-                knowledge.update(event)
-
-    def end(self, outcome: Outcome) -> list[Assessment]:
-        """Return nothing: all statements are judged during the game."""
-        return []
 
     def _decide(self, ply: Ply) -> Iterator[Assessment]:
         player, action = ply.player, ply.decision.action

@@ -161,7 +161,7 @@ class RoleAssessor(TalkAssessor):
 
     game: HiddenRolesGame
     talk: RoleTalk
-    _knowledge: dict[int, RoleNotes]  # type: ignore[assignment]
+    _knowledge: dict[int, RoleNotes]
 
     def _begin(self) -> None:
         super()._begin()

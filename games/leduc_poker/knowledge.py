@@ -28,7 +28,6 @@ from arena import (
     GameAnalysis,
     Measure,
     Observation,
-    Outcome,
     Placement,
     Ply,
     Step,
@@ -254,40 +253,10 @@ class LeducAssessor(SeatAssessor):
     """Assessor of one hand; its kinds are `move` and `knowledge`."""
 
     game: LeducPoker
+    shows_hidden = (LeducShowdown,)
 
-    def _begin(self) -> None:
-        self._knowledge = {seat: LeducKnowledge(self.game, seat) for seat in self._assessed}
-        self._entropies: dict[int, list[float]] = {seat: [] for seat in self._assessed}
-        """Entropy of each seat after the deal, and at each of its decisions, in bits."""
-
-    def ply(self, ply: Ply) -> list[Assessment]:
-        """Process the next ply; return its assessment if it was a decision."""
-        found = list[Assessment]()
-        knowledge = self._knowledge.get(ply.player)
-        if knowledge:
-            # Judged before the events of the ply, in the position of the decision.
-            self._entropies[ply.player].append(knowledge.entropy())
-            if self._wants("move"):
-                found.append(_judge(ply, knowledge))
-        for seat, known in self._knowledge.items():
-            for event in ply.events:
-                if event.seen_by(seat):
-                    known.update(event)
-            # The first entry is the entropy after the deal of hole cards.
-            if ply.player == CHANCE and not self._entropies[seat]:
-                self._entropies[seat].append(known.entropy())
-        self._latest_ply = ply.number
-        return found
-
-    def end(self, outcome: Outcome) -> list[Assessment]:
-        """Return the entropies of each seat. This changes nothing."""
-        if not self._wants("knowledge"):
-            return []
-        return [
-            self._knowledge_of(seat, entropies[0], entropies[-1])
-            for seat, entropies in self._entropies.items()
-            if entropies
-        ]
+    def _judge_decision(self, ply: Ply, knowledge: LeducKnowledge) -> list[Assessment]:
+        return [_judge(ply, knowledge)] if self._wants("move") else []
 
 
 def _judge(ply: Ply, knowledge: LeducKnowledge) -> Assessment:

@@ -42,6 +42,7 @@ from games.liars_dice.notes import LiarsDiceNotes
 from games.liars_dice.rules import (
     CHALLENGE,
     DiceBid,
+    DiceRevealed,
     LiarsDice,
     LiarsDiceState,
     face_name,
@@ -203,39 +204,16 @@ class LiarsDiceAssessor(SeatAssessor):
     """Assessor of one game; its kinds are `bid`, `challenge` and `knowledge`."""
 
     game: LiarsDice
+    shows_hidden = (DiceRevealed,)
 
-    def _begin(self) -> None:
-        self._knowledge = {seat: LiarsDiceKnowledge(self.game, seat) for seat in self._assessed}
-        self._entropy: dict[int, float] = {}
-        """Entropy of each seat at its latest decision, in bits."""
-
-    def ply(self, ply: Ply) -> list[Assessment]:
-        """Process the next ply; return its assessment if it was a decision."""
-        found = list[Assessment]()
-        knowledge, action = self._knowledge.get(ply.player), ply.decision.action
-        if knowledge:
-            # Judged before the events of the ply: they are not known to the seat yet.
-            if self._wants("bid" if isinstance(action, DiceBid) else "challenge"):
-                found.append(_judge(ply, knowledge))
-            if self._wants("knowledge"):
-                self._entropy[ply.player] = knowledge.entropy()
-        self._latest_ply = ply.number
-        # Each seat learns only what it witnesses, or it would be judged by hidden dice.
-        for seat, known in self._knowledge.items():
-            for event in ply.events:
-                if event.seen_by(seat):
-                    known.update(event)
-        return found
+    def _judge_decision(self, ply: Ply, knowledge: LiarsDiceKnowledge) -> list[Assessment]:
+        is_wanted = self._wants("bid" if isinstance(ply.decision.action, DiceBid) else "challenge")
+        return [_judge(ply, knowledge)] if is_wanted else []
 
     def end(self, outcome: Outcome) -> list[Assessment]:
-        """Return the entropies of each seat that made a decision. This changes nothing.
-
-        Bids exclude no hand, so that in a round the entropy stays that after the roll.
-        """
-        return [
-            self._knowledge_of(seat, entropy, entropy)
-            for seat, entropy in sorted(self._entropy.items())
-        ]
+        """Return the entropy of each seat: bids exclude no hand, so it is that after the roll."""
+        entropies = ((seat, self._knowledge[seat].entropy()) for seat in self._dealt)
+        return [self._knowledge_of(seat, entropy, entropy) for seat, entropy in entropies]
 
 
 def _odds(knowledge: LiarsDiceKnowledge) -> tuple[float | None, float | None]:

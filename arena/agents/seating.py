@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal, get_args
 
-from arena.agents.agent import Agent, Seat
+from arena.agents.agent import Agent, Decision, Seat, ask
 from arena.agents.chat_agent import ChatAgent
 from arena.core.errors import UsageError
 from arena.core.game import Game
+from arena.core.observation import Observation
 from arena.core.spec import Spec, redacted
 from arena.core.text import did_you_mean
 from arena.plugins.catalog import run_plugin
@@ -16,6 +17,8 @@ from arena.plugins.loader import catalog
 
 Level = Literal["easy", "fair", "strong"]
 LEVELS: tuple[Level, ...] = get_args(Level)
+ERROR_RATE = 0.25
+"""Share of the decisions of `bot:easy` in which it plays as `bot:random` does."""
 
 
 def make_bot(rest: str, seat: Seat) -> Agent:
@@ -60,6 +63,19 @@ def level_bot(game: Game, level: Level) -> str:
 def default_bot(game: Game) -> str:
     """Return the SPEC of the bot that takes the seats without a --seat."""
     return f"bot:{game.default_bots[0]}"
+
+
+class EasyBot:
+    """The fair bot of the game, with a random move in one decision of four."""
+
+    def __init__(self, seat: Seat) -> None:
+        self._rng = seat.rng
+        self._fair = make_agent(level_bot(seat.game, "fair"), seat)
+        self._random = make_agent("bot:random", seat)
+
+    async def act(self, observation: Observation) -> Decision:
+        errs = self._rng.random() < ERROR_RATE
+        return await ask(self._random if errs else self._fair, observation)
 
 
 def make_agent(spec: str, seat: Seat) -> Agent:

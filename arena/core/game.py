@@ -119,7 +119,7 @@ class Game(ABC):
         A game whose options do not change them sets `level_bots = (…)`.
         """
         usual = self.default_bots[0]
-        return ("random", usual, usual)
+        return ("random" if usual == "random" else "easy", usual, usual)
 
     @property
     def return_scale(self) -> ReturnScale:

@@ -244,7 +244,7 @@ class FirstGame:
     yet and whose action is legal is shown."""
     seed: int = 1
     level: Literal["easy", "fair", "strong"] = "easy"
-    """Text level of the other players."""
+    """Strength of the other players."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

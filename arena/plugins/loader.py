@@ -35,6 +35,12 @@ def fill(catalog: Catalog) -> Catalog:
         "bot", "*/random", "arena.agents.agent:RandomBot", "any legal action, equally likely"
     )
     catalog.add(
+        "bot",
+        "*/easy",
+        "arena.agents.seating:EasyBot",
+        "the fair bot of the game, with a random move in one decision of four",
+    )
+    catalog.add(
         "agent", "bot", "arena.agents.seating:make_bot", "bot:NAME, a program that plays by rule"
     )
     catalog.add("agent", "human", "arena.agents.human:HumanAgent", "you, at this terminal")

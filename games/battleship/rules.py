@@ -182,7 +182,7 @@ class Battleship(Game):
     Arrays = "games.battleship.notes:BattleshipArrays"
     View = "games.battleship.text:BattleshipView"
     default_bots = ("gunner", "hunter")
-    level_bots = ("random", "hunter", "gunner")
+    level_bots = ("easy", "hunter", "gunner")
 
     name = "battleship"
     summary = "find and sink a hidden fleet"

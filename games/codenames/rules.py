@@ -258,7 +258,7 @@ class Codenames(Game):
     Arrays = "games.codenames.notes:CodenamesArrays"
     View = "games.codenames.notes:CodenamesView"
     default_bots = ("shared_table", "shared_table")
-    level_bots = ("own_table", "own_table", "shared_table")
+    level_bots = ("easy", "own_table", "shared_table")
 
     @property
     def num_words(self) -> int:

@@ -197,7 +197,7 @@ class Hanabi(Game):
     Arrays = "games.hanabi.notes:HanabiArrays"
     View = "games.hanabi.text:HanabiView"
     default_bots = ("conventions", "conventions")
-    level_bots = ("piers", "piers", "conventions")
+    level_bots = ("easy", "piers", "conventions")
 
     name = "hanabi"
     summary = "build fireworks together; you see all hands but your own"

@@ -73,6 +73,7 @@ FIRST_GAME = FirstGame(
         ),
     ),
     seed=8,
+    level="fair",
 )
 
 

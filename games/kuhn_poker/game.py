@@ -134,7 +134,7 @@ class KuhnPoker(Game):
     num_players = 2
     turn_bound = 3
     default_bots = ("equilibrium", "random")
-    level_bots = ("random", "honest", "equilibrium")
+    level_bots = ("easy", "honest", "equilibrium")
     return_scale = ReturnScale("return", "chips", -2.0, 2.0)
 
     def _all_actions(self) -> Iterable[Action]:

@@ -293,7 +293,7 @@ class LeducPoker(Game):
 
     @property
     def level_bots(self) -> tuple[str, str, str]:
-        return ("random", "odds", self.default_bots[0])
+        return ("easy", "odds", self.default_bots[0])
 
     @property
     def turn_bound(self) -> int:

@@ -171,7 +171,7 @@ class LiarsDice(Game):
     View = "games.liars_dice.text:LiarsDiceView"
     Talk = "games.liars_dice.knowledge:LiarsDiceTalk"
     default_bots = ("reader", "counter")
-    level_bots = ("random", "counter", "reader")
+    level_bots = ("easy", "counter", "reader")
 
     name = "liars_dice"
     summary = "bid on hidden dice, or challenge the last bid"

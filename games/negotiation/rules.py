@@ -249,7 +249,7 @@ class Negotiation(Game):
     View = "games.negotiation.text:NegotiationView"
     Talk = "games.negotiation.knowledge:NegotiationTalk"
     default_bots = ("boulware", "conceder")
-    level_bots = ("random", "conceder", "boulware")
+    level_bots = ("easy", "conceder", "boulware")
 
     name = "negotiation"
     summary = "divide items of private value, by offers and talk"

@@ -88,7 +88,7 @@ class TicTacToe(Game):
     num_players = 2
     turn_bound = 9
     default_bots = ("perfect", "random")
-    level_bots = ("random", "blocking", "perfect")
+    level_bots = ("easy", "blocking", "perfect")
     return_scale = ReturnScale("score", "", -1.0, 1.0)
 
     def _all_actions(self) -> Iterable[Mark]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 
 import pytest
 
-from arena import State, make_game
+from arena import Match, State, make_game, play
 from arena.agents.agent import Seat
 from arena.agents.seating import LEVELS, bot_names, default_bot, level_bot
 from arena.evaluation.exact.exploitability import expected_returns, exploitability
@@ -22,6 +23,19 @@ def test_every_game_has_levels(name: str) -> None:
     bots = [level_bot(game, level) for level in LEVELS]
     assert {bot.removeprefix("bot:") for bot in bots} <= set(bot_names(name))
     assert default_bot(game) in bots
+
+
+def test_the_easy_bot_is_the_fair_one_with_random_moves() -> None:
+    """It loses more points of Hanabi than the fair bot does, and far fewer than random moves."""
+    game = make_game("hanabi", players=2)
+
+    def points(bot: str) -> float:
+        specs = [bot, level_bot(game, "fair")]
+        played = (asyncio.run(play(Match(game, specs, seed=seed))) for seed in range(8))
+        return sum(one.outcome.returns[0] for one in played) / 8
+
+    random_ones, easy, fair = map(points, ("bot:random", "bot:easy", level_bot(game, "fair")))
+    assert random_ones + 2 < easy < fair - 4
 
 
 def seat(game: str, **options: int | str) -> Seat:

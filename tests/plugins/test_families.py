@@ -80,8 +80,8 @@ def test_options_after_the_name_are_options() -> None:
 
 @pytest.mark.usefixtures("cards")
 def test_bots_of_a_game_of_its_family_and_of_all_games() -> None:
-    assert bot_names("cards/short") == ["quick", "careful", "random"]
-    assert bot_names("cards/long") == ["careful", "random"]
+    assert bot_names("cards/short") == ["quick", "careful", "random", "easy"]
+    assert bot_names("cards/long") == ["careful", "random", "easy"]
 
 
 @pytest.mark.usefixtures("cards")

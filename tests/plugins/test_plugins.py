@@ -61,7 +61,7 @@ def test_an_installed_plugin_is_checked_listed_played_and_measured(tmp_path: Pat
     assert done.returncode == 0, done.stderr
     listed, played, evaluated, table, _ = done.stdout.split("\0")
     games = {game["name"]: game for game in json.loads(listed)["games"]}
-    assert games["nim"]["bots"] == ["perfect", "random"]
+    assert games["nim"]["bots"] == ["perfect", "random", "easy"]
     assert len(json.loads(played)["games"]) == 5
     # A third party's measure is reported beside the others.
     report = json.loads(evaluated)

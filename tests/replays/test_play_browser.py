@@ -175,7 +175,7 @@ def test_rules_a_hint_and_a_sheet(server: PlayProcess, browser: Browser) -> None
         page.get_by_role("button", name="Miss Scarlett, Envelope, no").wait_for()
         expect(page.get_by_label("Private notes")).to_have_value("Mustard looks nervous")
         page.get_by_role("button", name="What would a strong player do?").click()
-        page.get_by_text("Oracle would play").wait_for()
+        page.get_by_text("Oracle would choose").wait_for()
         _check(opened)
 
 

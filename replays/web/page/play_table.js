@@ -274,7 +274,7 @@ export class PlayTable {
   showHint({ player, action, why }) {
     const play = button(this.names.text(action), () => this.form.play(action));
     const reason = why ? h("span", { class: "muted" }, this.names.text(why)) : null;
-    fill(this.hint, h("span", null, `${player} would play `, play), reason);
+    fill(this.hint, h("span", null, `${player} would choose `, play), reason);
   }
 
   act(body) {

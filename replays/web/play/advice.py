@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pickle
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from pydantic import JsonValue
@@ -45,20 +46,32 @@ def gives_advice(game: Game) -> bool:
     return level_bot(game, "strong") != "bot:random"
 
 
-def strong_move(game: Game, observation: Observation) -> Action:
-    """Return the move of the game's strong bot, which knows what this seat knows.
+def adviser(game: Game, specs: Sequence[str]) -> str:
+    """Return the SPEC of the bot that advises: the strong one, or in a game of one team a partner.
+
+    A partner understands its own conventions only: in Hanabi, a stronger bot with other
+    conventions costs points.
+    """
+    strong, fair = level_bot(game, "strong"), level_bot(game, "fair")
+    if game.return_scale.has_winner or strong in specs:
+        return strong
+    return fair if any(spec in specs for spec in (fair, "bot:easy")) else strong
+
+
+def strong_move(game: Game, spec: str, observation: Observation) -> Action:
+    """Return the move of the bot that advises, which knows what this seat knows.
 
     It may take seconds. Raises ArenaError if the bot fails.
     """
     # A copy, since the notes of an observation grow while the game goes on in another thread.
     seen: Observation = pickle.loads(pickle.dumps(observation))
     rng = random.Random(observation.num_events)  # The same question has the same answer.
-    bot = make_agent(level_bot(game, "strong"), Seat(game, observation.player, rng))
+    bot = make_agent(spec, Seat(game, observation.player, rng))
     return act_now(bot, seen).action
 
 
-def hint_json(game: Game, action: Action, knowledge: Knowledge | None) -> HintJson:
+def hint_json(game: Game, spec: str, action: Action, knowledge: Knowledge | None) -> HintJson:
     """Return a move with what follows from it, as far as the game says that."""
     known = {} if knowledge is None else game.analysis.consequences(knowledge, [action])
-    [player] = display_names([level_bot(game, "strong")])
+    [player] = display_names([spec])
     return {"player": player, "action": str(action), "why": known.get(action, "")}

@@ -91,8 +91,8 @@ def web_game_json(setup: WebGameSetup) -> WebGameJson:
 
 
 def allows_advice(setup: WebGameSetup) -> bool:
-    """Return whether a person may use exact knowledge."""
-    return setup.most_help == "posterior"
+    """Return whether a person may ask for a move: in a guided game, the lessons advise."""
+    return setup.most_help == "posterior" and not setup.hints
 
 
 def offered_help(setup: WebGameSetup) -> list[Help]:

@@ -22,7 +22,7 @@ from arena.episodes.files import ReplayWriter
 from arena.episodes.record import Header
 from arena.episodes.session import GameSession
 from arena.llm.backend import ModelService
-from replays.web.play.advice import UsedHelp, hint_json, strong_move
+from replays.web.play.advice import UsedHelp, adviser, hint_json, strong_move
 from replays.web.play.documents import AnswerJson, Help, OverJson, PartsJson, SeatMessage
 from replays.web.play.links import MAX_PAGES, Link, Page, WebGameSetup, allows_advice, offered_help
 from replays.web.play.seat_view import SeatView, offer
@@ -150,10 +150,11 @@ class WebGame:
         self._check_advice()
         observation = self._started().awaited(seat, turn)
         # In a thread: some bots think for seconds.
-        action = await asyncio.to_thread(strong_move, self.game, observation)
+        spec = adviser(self.game, self._specs)
+        action = await asyncio.to_thread(strong_move, self.game, spec, observation)
         self._started().awaited(seat, turn)  # It may be over by now.
         self._used[seat].advice["hint"] = str(action)
-        return {"hint": hint_json(self.game, action, self.links[seat].view.known())}
+        return {"hint": hint_json(self.game, spec, action, self.links[seat].view.known())}
 
     def _check_advice(self) -> None:
         if not allows_advice(self.setup):

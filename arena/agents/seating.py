@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal, get_args
 
-from arena.agents.agent import Agent, Decision, Seat, ask
+from arena.agents.agent import Agent, Seat, ask
 from arena.agents.chat_agent import ChatAgent
 from arena.core.errors import UsageError
+from arena.core.event import Decision
 from arena.core.game import Game
 from arena.core.observation import Observation
 from arena.core.spec import Spec, redacted

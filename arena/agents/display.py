@@ -125,9 +125,10 @@ def ending(game: Game, outcome: Outcome, seat: int | None = None) -> str:
     The reader in this seat is addressed; None for a spectator.
     """
     sentences = [f"{_result(game, outcome, seat)}: {outcome.reason}."]
-    if not game.return_scale.is_win_rate:
-        returns = ", ".join(_returns(game, outcome))
-        sentences.append(f"{game.return_scale.name.capitalize()}: {returns}.")
+    scale = game.return_scale
+    # A return of ±1 without a unit repeats who has won.
+    if not (scale.is_win_rate or (scale.low, scale.high, scale.unit) == (-1.0, 1.0, "")):
+        sentences.append(f"{', '.join(_returns(game, outcome))}.")
     return " ".join(sentences)
 
 
@@ -152,7 +153,7 @@ def _result(game: Game, outcome: Outcome, seat: int | None) -> str:
 
 
 def _returns(game: Game, outcome: Outcome) -> Iterator[str]:
-    """Yield the return of each seat with its unit: "Player 0 +2 chips", "Player 1 −2 chips"."""
+    """Yield the return of each seat with its unit: "Player 0: +2 chips", "Player 1: −2 chips"."""
     scale = game.return_scale
     # A scale that begins at 0 or above counts what is earned; others have gains and losses.
     signed = scale.low is None or scale.low < 0
@@ -161,7 +162,7 @@ def _returns(game: Game, outcome: Outcome) -> Iterator[str]:
         yield f"{_amount(values.pop(), scale.unit, signed)} for all"
         return
     for name, value in zip(game.seat_names, outcome.returns, strict=True):
-        yield f"{name} {_amount(value, scale.unit, signed)}"
+        yield f"{name}: {_amount(value, scale.unit, signed)}"
 
 
 def _amount(value: float, unit: str, signed: bool) -> str:

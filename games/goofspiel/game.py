@@ -217,8 +217,8 @@ class GoofspielState(State):
         )
 
     def reason(self) -> str:
-        names = " and ".join(self.game.seat_names[player] for player in self._leaders)
-        return f"all prizes are gone; most points: {names}"
+        points = zip(self.game.seat_names, self.points, strict=True)
+        return f"all prizes are gone; points: {', '.join(f'{name} {n}' for name, n in points)}"
 
 
 class GoofspielNotes(Notes):

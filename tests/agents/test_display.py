@@ -40,26 +40,31 @@ from arena.plugins.loader import make_game
             "kuhn_poker",
             Outcome("terminated", "Player 1 folds", (1.0, -1.0)),
             1,
-            "You lost: Player 1 folds. Return: Player 0 +1 chip, Player 1 −1 chip.",
+            "You lost: Player 1 folds. Player 0: +1 chip, Player 1: −1 chip.",
         ),
         (
             "kuhn_poker",
             Outcome("terminated", "Player 1 has the higher card", (-2.0, 2.0)),
             None,
-            "Player 1 won: Player 1 has the higher card. "
-            "Return: Player 0 −2 chips, Player 1 +2 chips.",
+            "Player 1 won: Player 1 has the higher card. Player 0: −2 chips, Player 1: +2 chips.",
+        ),
+        (
+            "tictactoe",
+            Outcome("terminated", "Player 1 has three in a row", (-1.0, 1.0)),
+            0,
+            "You lost: Player 1 has three in a row.",
         ),
         (
             "leduc_poker",
             Outcome("terminated", "both hands are equal", (0.0, 0.0)),
             0,
-            "Draw: both hands are equal. Return: Player 0 0 chips, Player 1 0 chips.",
+            "Draw: both hands are equal. Player 0: 0 chips, Player 1: 0 chips.",
         ),
         (
             "hanabi",
             Outcome("terminated", "the deck is empty; score 17 of 25", (17.0, 17.0), (), (0, 0)),
             0,
-            "The game is over: the deck is empty; score 17 of 25. Score: 17 points for all.",
+            "The game is over: the deck is empty; score 17 of 25. 17 points for all.",
         ),
         (
             "werewolf",

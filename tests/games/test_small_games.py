@@ -139,7 +139,7 @@ def test_goofspiel_counts_points_and_discards_ties() -> None:
     assert state.is_terminal
     assert state.returns() == (-1, 1)
     assert state.turn == 3
-    assert state.reason() == "all prizes are gone; most points: Player 1"
+    assert state.reason() == "all prizes are gone; points: Player 0 1, Player 1 3"
 
 
 def test_goofspiel_leaders_share_a_win_and_the_others_the_loss() -> None:

@@ -7,7 +7,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 from unicodedata import combining, normalize
@@ -158,6 +158,11 @@ def pluralize(number: int, noun: str) -> str:
     if noun.endswith("y") and noun[-2] not in "aeiou":
         return f"{number} {noun[:-1]}ies"
     return f"{number} {noun}s"
+
+
+def listed(words: Sequence[str]) -> str:
+    """Return `a`, `a and b` or `a, b and c`."""
+    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
 
 
 def per_cent(share: float) -> str:

@@ -50,7 +50,6 @@ class Board:
         # Row by row, so that the number is also the position of the bit.
         self.index = {name: number for number, name in enumerate(self.names)}
         self.rows = tuple(range(r * width, (r + 1) * width) for r in range(height))
-        self.neighbours = tuple(self._around(square) for square in range(self.size))
         # Ships of all lengths, whatever the options need: the board depends on its size only.
         lengths = range(1, LONGEST_SHIP + 1)
         self.ships = {length: tuple(self._ships(length)) for length in lengths}
@@ -61,11 +60,6 @@ class Board:
         """Number of squares."""
         return len(self.names)
 
-    @property
-    def all(self) -> int:
-        """The set of all squares."""
-        return (1 << self.size) - 1
-
     def ship(self, name: str) -> Ship:
         """Return the ship between two squares. Raises KeyError if there is no such ship."""
         return self._by_name[name]
@@ -73,14 +67,6 @@ class Board:
     def squares(self, mask: int) -> list[int]:
         """Return the numbers of the squares of a set."""
         return [square for square in range(self.size) if mask >> square & 1]
-
-    def _around(self, square: int) -> int:
-        """Return the set of squares next to one: beside, above and below it, not diagonally."""
-        row, column = divmod(square, self.width)
-        # Squares of the first and last column have no neighbour across the edge.
-        across = [square + d for d in (-1, 1) if 0 <= column + d < self.width]
-        down = [square + d * self.width for d in (-1, 1) if 0 <= row + d < self.height]
-        return sum(1 << other for other in (*across, *down))
 
     def _ships(self, length: int) -> Iterator[Ship]:
         """Yield all ships of one length, those across the board first."""

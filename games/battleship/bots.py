@@ -9,6 +9,7 @@ import numpy as np
 
 from arena import Action, Observation
 from arena.agents.agent import EvenBot
+from games.battleship.board import union
 from games.battleship.knowledge import BattleshipKnowledge, is_countable
 from games.battleship.rules import PlaceShip, Shoot
 
@@ -39,12 +40,11 @@ class Hunter(BattleshipBot):
 
     def targets(self, knowledge: BattleshipKnowledge) -> Sequence[int]:
         record, board = knowledge.shots, knowledge.game.board
-        unshot = board.all & ~record.used
         # Hits of a ship that is surely sunk lead nowhere.
-        beside = 0
-        for square in board.squares(record.hits & ~record.known_sunk()):
-            beside |= board.neighbours[square]
-        return board.squares(beside & unshot or unshot)
+        still_open = record.hits & ~record.known_sunk()
+        # The squares next to a hit are those of the ships of length 2 that cover it.
+        beside = union(ship for ship in board.ships[2] if ship.mask & still_open) & ~record.shots
+        return board.squares(beside or ~record.shots)
 
 
 class Gunner(BattleshipBot):
@@ -58,6 +58,6 @@ class Gunner(BattleshipBot):
         record, game = knowledge.shots, knowledge.game
         values = knowledge.odds().probabilities if is_countable(game) else record.density()
         # Squares that were shot at must not be chosen, whatever the value of the others.
-        values[game.board.squares(record.used)] = -1.0
+        values[game.board.squares(record.shots)] = -1.0
         # All equally good squares, so that the bot cannot be predicted.
         return [int(square) for square in np.flatnonzero(values == values.max())]

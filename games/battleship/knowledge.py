@@ -1,25 +1,48 @@
-"""Exact knowledge of the other player's fleet: all fleets that fit the results of the shots.
+"""Exact knowledge of the other player's fleet, and judgements of shots by it.
 
 All fleets that keep the rules are equally likely, as with `placement=random`. For fleets placed by
 players this is an assumption, since players may prefer some places. So the posterior is even over
-the fleets that are left, and its entropy is log2 of their number.
+the fleets that fit the results of the shots, and its entropy is log2 of their number.
 """
 
 from __future__ import annotations
 
 import math
+import random
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import JsonValue
 
-from arena import Placement
-from games.battleship.board import board_of, union
-from games.battleship.notes import BattleshipNotes, Shot
-from games.battleship.rules import Battleship
+from arena import (
+    Action,
+    Assessment,
+    Comment,
+    GameAnalysis,
+    Measure,
+    Placement,
+    Ply,
+    Step,
+    WeightedSum,
+)
+from arena.core.analysis import DecisionKind, Fact, SeatAssessor
+from arena.core.text import per_cent
+from games.battleship.board import Fleet, board_of, has_room, union
+from games.battleship.notes import BattleshipNotes, Shot, ShotRecord
+from games.battleship.rules import (
+    Battleship,
+    BattleshipState,
+    FleetRevealed,
+    PlaceFleet,
+    PlaceShip,
+    Shoot,
+    ShotFired,
+)
 
 MOST_FLEETS = 1_000_000
 """Largest number of fleets, see `fleet_bound`, for which they are listed: 7 by 7 with 4,3,2, or
@@ -27,8 +50,8 @@ MOST_FLEETS = 1_000_000
 MOST_SQUARES = 64
 """Squares of a board whose sets of squares fit an element of an array."""
 
-Masks = NDArray[np.uint64]
-"""Sets of squares, one bit for each."""
+Fleets = NDArray[np.uint64]
+"""Shape (fleets, ships), longest ships first: the squares of each ship as a set of bits."""
 
 
 def fleet_bound(game: Battleship) -> int:
@@ -48,60 +71,41 @@ def is_countable(game: Battleship) -> bool:
     return game.board.size <= MOST_SQUARES and fleet_bound(game) <= MOST_FLEETS
 
 
-class Fleets(NamedTuple):
-    """Fleets as arrays; read-only."""
-
-    ships: Masks
-    """Shape (fleets, ships), longest ships first: the squares of each ship."""
-    squares: Masks
-    """Shape (fleets,): the squares of all ships."""
-
-    def where(self, condition: NDArray[np.bool_]) -> Fleets:
-        """Return the fleets for which a condition holds."""
-        return Fleets(self.ships[condition], self.squares[condition])
-
-
 @lru_cache(maxsize=2)
 def all_fleets(width: int, height: int, lengths: tuple[int, ...]) -> Fleets:
-    """Return all fleets of ships of these lengths.
+    """Return all fleets of ships of these lengths, which are sorted.
 
-    `lengths` are sorted. Ships of equal length are in the order of `Board.ships`, so that a fleet
-    occurs only once.
+    Ships of equal length are in the order of `Board.ships`, so that a fleet occurs only once.
     """
-    board = board_of(width, height)
-    # One empty fleet to start from. `last` is the place of the ship before, of the same length.
-    fleets, last = np.zeros((1, 0), np.uint64), np.zeros(1, np.int64)
-    occupied = np.zeros(1, np.uint64)
+    board, last = board_of(width, height), np.zeros(1, np.int64)
+    fleets = np.zeros((1, 0), np.uint64)  # One empty fleet to start from.
     for number, length in enumerate(lengths):
-        repeated = number > 0 and lengths[number - 1] == length
-        rows, places = [], []
-        # Breadth first: all partial fleets at once, extended by one place at a time.
-        for place, ship in enumerate(board.ships[length]):
-            # Shape (partial fleets,): whether the place is free in each of them.
-            fits = (occupied & np.uint64(ship.mask)) == 0
-            # Increasing places: each set of equal ships is counted in one order only.
-            if repeated:
-                fits &= last < place
-            found = np.flatnonzero(fits)
-            rows.append(found)
-            places.append(np.full(len(found), place))
-        # Shapes (longer partial fleets,): the fleet that each comes from, and its new place.
-        chosen, last = np.concatenate(rows), np.concatenate(places)
-        masks = np.array([ship.mask for ship in board.ships[length]], np.uint64)[last]
-        fleets = np.column_stack((fleets[chosen], masks))
-        occupied = occupied[chosen] | masks
-    # Several players share the arrays through the cache.
-    for array in (fleets, occupied):
-        array.flags.writeable = False
-    return Fleets(fleets, occupied)
+        places = np.array([ship.mask for ship in board.ships[length]], np.uint64)
+        # Breadth first, shape (partial fleets, places): whether the place is free in the fleet.
+        is_free = occupied(fleets)[:, np.newaxis] & places == 0
+        # Increasing places: each set of equal ships is counted in one order only.
+        if number and lengths[number - 1] == length:
+            is_free &= last[:, np.newaxis] < np.arange(len(places))
+        chosen, last = is_free.nonzero()
+        fleets = np.column_stack((fleets[chosen], places[last]))
+    fleets.flags.writeable = False  # Several players share the array through the cache.
+    return fleets
 
 
-def count_squares(masks: Masks, size: int) -> NDArray[np.int64]:
-    """Return, for each of `size` squares, the number of sets that contain it."""
-    # Shape (sets, 64): the bits of each set, lowest first.
-    octets = masks.astype("<u8").view(np.uint8).reshape(-1, 8)
-    bits = np.unpackbits(octets, axis=1, count=size, bitorder="little")
-    return np.asarray(bits.sum(axis=0, dtype=np.int64))
+def occupied(fleets: Fleets) -> NDArray[np.uint64]:
+    """Return the squares of all ships of each fleet, shape (fleets,)."""
+    # The ships of a fleet do not overlap, so their sum is their union.
+    return np.asarray(fleets.sum(axis=1, dtype=np.uint64))
+
+
+def count_squares(masks: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """Return, for each of 64 squares, the number of sets that contain it."""
+    octets = masks.astype("<u8", copy=False).view(np.uint8).reshape(-1, 8)
+    # Shape (256, 8): the bits of each value of a byte, lowest first.
+    bits = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little")
+    # A set has one of 256 values in each byte, so the values are counted, not the single bits.
+    values = [np.bincount(octet, minlength=256) for octet in octets.T]
+    return np.concatenate([counts @ bits for counts in values])
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +122,7 @@ class ShotOdds:
     @property
     def probabilities(self) -> NDArray[np.float64]:
         """Probability of a ship in each square: shape (squares,)."""
-        return self.hits / max(self.total, 1)
+        return self.hits / self.total
 
     def information(self) -> NDArray[np.float64]:
         """Return the expected information of a shot at each square, in bits: shape (squares,).
@@ -127,7 +131,7 @@ class ShotOdds:
         """
         # Shape (results, squares): miss; hit that sinks no ship; sunk, by length.
         results = np.vstack((self.total - self.hits, self.hits - self.sunk.sum(axis=0), self.sunk))
-        p = results / max(self.total, 1)
+        p = results / self.total
         # The limit of p * log2(p) at 0 is 0.
         bits = -np.sum(p * np.log2(np.where(p > 0, p, 1.0)), axis=0)
         # Adding 0.0 turns -0.0, for certain results, into 0.0.
@@ -151,7 +155,7 @@ class BattleshipKnowledge(BattleshipNotes):
     def world_count(self) -> int:
         """Return the number of fleets that the other player may have."""
         is_revealed = bool(self.fleets[1 - self.player])
-        return 1 if is_revealed else len(self.possible().squares)
+        return 1 if is_revealed else len(self.possible())
 
     def entropy(self) -> float:
         """Return log2 of the number of possible fleets."""
@@ -178,16 +182,16 @@ class BattleshipKnowledge(BattleshipNotes):
             self._fleets = all_fleets(options.width, options.height, self._lengths)
         for shot in self.shots.fired[self._filtered :]:
             # More shots only exclude more fleets, so those left before are enough.
-            self._fleets = self._fleets.where(self._fits(shot, self._fleets.ships))
+            self._fleets = self._fleets[self._fits(shot, self._fleets)]
             self._odds = None
         self._filtered = len(self.shots.fired)
         return self._fleets
 
-    def _fits(self, shot: Shot, ships: Masks) -> NDArray[np.bool_]:
+    def _fits(self, shot: Shot, fleets: Fleets) -> NDArray[np.bool_]:
         """Return the fleets for which a shot has its result: `shot_result` of all at once."""
         # Shape (fleets, ships): whether the shot hits the ship, and whether squares are left.
-        is_hit = ships & np.uint64(1 << shot.square) != 0
-        is_afloat = ships & ~np.uint64(shot.hits) != 0
+        is_hit = fleets & np.uint64(1 << shot.square) != 0
+        is_afloat = fleets & ~np.uint64(shot.hits) != 0
         if shot.result == "miss":
             return np.asarray(~is_hit.any(axis=1))
         if shot.result == "hit":
@@ -200,21 +204,230 @@ class BattleshipKnowledge(BattleshipNotes):
         """Return the possible results of a shot at each square."""
         fleets = self.possible()
         if self._odds is None:
-            hits = count_squares(fleets.squares, self.game.board.size)
-            self._odds = ShotOdds(len(fleets.squares), hits, self._sinking(fleets.ships))
+            hits = count_squares(occupied(fleets))[: self.game.board.size]
+            self._odds = ShotOdds(len(fleets), hits, self._sinking(fleets))
         return self._odds
 
-    def _sinking(self, ships: Masks) -> NDArray[np.int64]:
+    def _sinking(self, fleets: Fleets) -> NDArray[np.int64]:
         """Return, by length and square, the number of fleets in which a shot sinks a ship."""
         lengths = sorted(set(self._lengths))
         bits = np.uint64(1) << np.arange(self.game.board.size, dtype=np.uint64)
         counts = np.zeros((len(lengths), len(bits)), np.int64)
         for column, length in enumerate(self._lengths):
             # A shot sinks a ship if its square is the only one that is not hit yet.
-            left = ships[:, column] & ~np.uint64(self.shots.hits)
+            left = fleets[:, column] & ~np.uint64(self.shots.hits)
             # x & (x - 1) clears the lowest bit: 0 if one square is left, or none.
             last, numbers = np.unique(left[(left & (left - np.uint64(1))) == 0], return_counts=True)
             # 0: ships that are sunk already.
             afloat = last > 0
             counts[lengths.index(length), np.searchsorted(bits, last[afloat])] += numbers[afloat]
         return counts
+
+
+# Judgements
+
+
+MEASURES = (
+    Measure(
+        "efficiency",
+        "information of shots",
+        "share",
+        "higher",
+        "Expected information about the other fleet of the shots fired, over that of the best "
+        "shots; both exact, given what the player could know. Shots at a fleet whose place is "
+        "certain do not count.",
+    ),
+    Measure(
+        "hit_efficiency",
+        "chance of a hit",
+        "share",
+        "higher",
+        "Exact probability that the shots fired hit, over that of the squares that were most "
+        "likely to hold a ship.",
+    ),
+)
+
+FACTS = {
+    "expected": Fact("bits", "expected information of the shot", ranks="shots by information"),
+    "best": Fact("bits", "expected information of the best shot"),
+    "gained": Fact("bits", "information that the result gave"),
+    "probability": Fact(
+        "%", "exact probability that the shot hits", ranks="shots by chance of a hit"
+    ),
+    "best_probability": Fact("%", "greatest probability of a hit"),
+}
+"""Descriptions of the facts of assessments, by name."""
+
+SWEEPS = 3
+"""Times that `resample` draws each ship again."""
+NEGLIGIBLE = 1e-9
+"""Fewer bits count as none."""
+POOR = 0.5
+"""A shot is a mistake if both its information and its chance of a hit are below this share of the
+best."""
+
+
+class BattleshipAssessor(SeatAssessor):
+    """Assessor of one game, whose fleets must be countable.
+
+    Its kinds are `shot` and `knowledge`.
+    """
+
+    game: Battleship
+    shows_hidden = (FleetRevealed,)
+
+    def ply(self, ply: Ply) -> list[Assessment]:
+        """Process the next ply; return the assessment of a shot."""
+        known: Any = self._knowledge.get(ply.player)
+        before = known.entropy() if known and self._wants("shot") else 0.0
+        # Negative gains are impossible: a result only excludes fleets.
+        return [
+            replace(shot, facts={**shot.facts, "gained": before - known.entropy()})
+            for shot in super().ply(ply)
+        ]
+
+    def _judge_decision(self, ply: Ply, knowledge: BattleshipKnowledge) -> list[Assessment]:
+        action = ply.decision.action
+        if not isinstance(action, Shoot) or not self._wants("shot"):
+            return []
+        numbers, squares = shot_facts(knowledge, action.square)
+        # A ship is afloat before each shot, so the best probability is above 0.
+        chance = WeightedSum(numbers["probability"], numbers["best_probability"])
+        measured = {"hit_efficiency": chance}
+        # With a certain fleet there is no information left, and nothing to compare with.
+        if numbers["best"] > NEGLIGIBLE:
+            measured["efficiency"] = WeightedSum(numbers["expected"], numbers["best"])
+        return [Assessment(ply.number, ply.player, "shot", {**numbers, **squares}, measured)]
+
+    def appraise(self, player: int, action: Action) -> Mapping[str, JsonValue]:
+        """Return the facts of a shot that `player` may fire now; {} if there are none."""
+        if player not in self._knowledge or not isinstance(action, Shoot):
+            return {}
+        numbers, squares = shot_facts(self._knowledge[player], action.square)
+        return {**numbers, **squares}
+
+
+def shot_facts(
+    knowledge: BattleshipKnowledge, square: str
+) -> tuple[dict[str, float], dict[str, str]]:
+    """Return numbers and squares: the facts of a shot whose result is not known yet.
+
+    `best_square` is the shot with the most expected information, `likeliest` a square that most
+    probably holds a ship.
+    """
+    board, odds = knowledge.game.board, knowledge.odds()
+    information, probabilities = odds.information(), odds.probabilities
+    # A square that was shot at gives no information; as a certain hit it would be the likeliest.
+    for values in (information, probabilities):
+        values[board.squares(knowledge.shots.shots)] = -1.0
+    # The first of several equal squares; which one does not matter for the facts.
+    best, likeliest = int(information.argmax()), int(probabilities.argmax())
+    number = board.index[square]
+    numbers = {
+        "expected": float(information[number]),
+        "best": float(information[best]),
+        "probability": float(probabilities[number]),
+        "best_probability": float(probabilities[likeliest]),
+    }
+    return numbers, {"best_square": board.names[best], "likeliest": board.names[likeliest]}
+
+
+class BattleshipAnalysis(GameAnalysis):
+    """Exact knowledge and judgements of Battleship."""
+
+    game: Battleship
+
+    facts = FACTS
+    measures = MEASURES
+    decision_kinds: ClassVar = {
+        "shot": DecisionKind.of_measure(
+            "hit_efficiency", "share", "probability of a hit, of that of the best shot", "shots"
+        ),
+    }
+
+    def knowledge(self, player: int) -> BattleshipKnowledge | None:
+        """Return the exact knowledge of `player`; None if there are too many fleets.
+
+        The limit is `knowledge.MOST_FLEETS`.
+        """
+        return BattleshipKnowledge(self.game, player) if is_countable(self.game) else None
+
+    def assessor(
+        self, players: Collection[int] | None = None, kinds: Collection[str] | None = None
+    ) -> BattleshipAssessor | None:
+        """Return an assessor by exact knowledge; None if there are too many fleets."""
+        return BattleshipAssessor(self.game, players, kinds) if is_countable(self.game) else None
+
+    def comment(self, assessment: Assessment) -> Comment | None:
+        """Return the assessment of a shot as text; None for other kinds."""
+        if assessment.kind != "shot":
+            return None
+        facts = assessment.facts
+        n = {name: value for name, value in facts.items() if isinstance(value, float)}
+        text = (
+            f"Hits with {per_cent(n['probability'])}; the likeliest square is {facts['likeliest']} "
+            f"with {per_cent(n['best_probability'])}. Expected {n['expected']:.2f} bits; the "
+            f"best shot, {facts['best_square']}: {n['best']:.2f}."
+        )
+        # A shot may be made for information or for a hit; it is a mistake if it is poor at both.
+        poor = n["probability"] < POOR * n["best_probability"]
+        poor &= n["expected"] < POOR * n["best"]
+        is_useless = n["best"] < NEGLIGIBLE and math.isclose(n["probability"], 0.0)
+        return Comment(text, poor or is_useless)
+
+    def resample(
+        self, history: Sequence[Step], player: int, rng: random.Random
+    ) -> list[Step] | None:
+        """Return a history with another fleet of the other player that fits all `player` saw.
+
+        A Gibbs sampler: one ship at a time is drawn again, evenly among the places that fit the
+        other ships and the results of all shots. The even distribution over all fleets that fit
+        is its stationary distribution.
+        """
+        game = self.game
+        state = BattleshipState(game).apply_all(history)
+        if state.is_terminal:  # Both fleets are revealed.
+            return list(history)
+        other = 1 - player
+        # A ship that is sealed in this round is in the history and must be drawn again too.
+        sealed = tuple(ship for seat, ship in state.sealed if seat == other)
+        record = ShotRecord(game.board, game.options.ships)
+        for event in state.log.witnessed[player]:
+            if isinstance(event, ShotFired) and event.player == player:
+                record.add(event)
+        fleet = state.fleets[other] + sealed
+        # The true fleet is a valid start; each step keeps the results of all shots.
+        for _ in range(SWEEPS):
+            for number in rng.sample(range(len(fleet)), len(fleet)):
+                fleet = _redraw(fleet, number, record, rng)
+        return list(_with_fleet(history, other, [ship.name for ship in fleet]))
+
+
+def _redraw(fleet: Fleet, number: int, record: ShotRecord, rng: random.Random) -> Fleet:
+    """Return the fleet with one ship drawn again. The current place always fits."""
+    before, after = fleet[:number], fleet[number + 1 :]
+    occupied, later = union((*before, *after)), record.lengths[len(fleet) :]
+    places = [
+        ship
+        for ship in record.board.ships[fleet[number].length]
+        # During placement the ships that are still to come need room.
+        if not ship.mask & occupied
+        and record.allows((*before, ship, *after))
+        and has_room(record.board, later, occupied | ship.mask)
+    ]
+    return (*before, rng.choice(places), *after)
+
+
+def _with_fleet(history: Sequence[Step], owner: int, names: Sequence[str]) -> Iterator[Step]:
+    """Yield a history in which `owner` has the ships of these names."""
+    # Sealed placements come in the order of the ships, whatever the other player did between.
+    placed = 0
+    for step in history:
+        match step.action:
+            case PlaceFleet(player) if player == owner:
+                yield Step(step.player, PlaceFleet(owner, tuple(names)))
+            case PlaceShip() if step.player == owner:
+                yield Step(owner, PlaceShip(names[placed]))
+                placed += 1
+            case _:
+                yield step

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -11,12 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arena import ArraySpec, Event, GameArrays, Notes, Observation
-from games.battleship.board import LONGEST_SHIP, Board, Fleet, Ship, union
+from games.battleship.board import LONGEST_SHIP, Board, Fleet, union
 from games.battleship.rules import (
     Battleship,
     FleetRevealed,
     ShipsPlaced,
-    ShotCalled,
     ShotFired,
     ShotResult,
     shot_result,
@@ -53,21 +52,10 @@ class ShotRecord:
         """The set of squares that were shot at."""
         self.hits = 0
         """The set of squares that were hit."""
-        self.called = 0
-        """The set of squares of the salvo under way, whose results are not known yet."""
 
-    @property
-    def used(self) -> int:
-        """The set of squares that cannot be shot at again."""
-        return self.shots | self.called
-
-    def add(self, event: ShotFired | ShotCalled) -> None:
+    def add(self, event: ShotFired) -> None:
         """Add the next shot."""
         square = self.board.index[event.square]
-        if isinstance(event, ShotCalled):
-            self.called |= 1 << square
-            return
-        self.called &= ~(1 << square)
         self.shots |= 1 << square
         if event.result != "miss":
             self.hits |= 1 << square
@@ -98,17 +86,6 @@ class ShotRecord:
             known |= fitting[0].mask if len(fitting) == 1 else 0
         return known
 
-    def _places(self, length: int) -> Iterator[Ship]:
-        """Yield the ships of a length that may still be afloat, each looked at by itself.
-
-        Necessary conditions only: a ship does not lie on a miss or on a ship that is known to be
-        sunk, and at least one of its squares is left.
-        """
-        taken = self.known_sunk() | (self.shots & ~self.hits)
-        for ship in self.board.ships[length]:
-            if not ship.mask & taken and ship.mask & ~self.hits:
-                yield ship
-
     def density(self) -> NDArray[np.float64]:
         """Return the weight of a shot at each square, shape (squares,); 0 if it cannot hit.
 
@@ -118,14 +95,16 @@ class ShotRecord:
         https://www.datagenetics.com/blog/december32011/, counts for each square the places of
         ships that cover it. Conflicts between ships are left out.
         """
-        weights = np.zeros(self.board.size)
+        weights, sunk = np.zeros(self.board.size), self.known_sunk()
         # Hits that belong to a known sunk ship attract no more shots.
-        still_open = self.hits & ~self.known_sunk()
+        still_open, taken = self.hits & ~sunk, sunk | (self.shots & ~self.hits)
         for length, number in Counter(self.afloat).items():
-            for ship in self._places(length):
-                # A place through two open hits outweighs all places through one.
-                weight = number * HIT_FACTOR ** (ship.mask & still_open).bit_count()
-                weights[list(ship.squares)] += weight
+            for ship in self.board.ships[length]:
+                # A ship afloat lies on no miss and no sunk ship, and has a square that is not hit.
+                if not ship.mask & taken and ship.mask & ~self.hits:
+                    # A place through two open hits outweighs all places through one.
+                    weight = number * HIT_FACTOR ** (ship.mask & still_open).bit_count()
+                    weights[list(ship.squares)] += weight
         weights[self.board.squares(self.shots)] = 0.0
         return weights
 
@@ -141,12 +120,12 @@ class BattleshipNotes(Notes):
         """The ships of each player that the viewer knows; of the other one only after the end."""
         self.records = [ShotRecord(game.board, game.options.ships) for _ in range(2)]
         """The shots by each player."""
-        self.latest_shot: ShotFired | ShotCalled | None = None
+        self.latest_shot: ShotFired | None = None
 
     def update(self, event: Event) -> None:
         """Add one more event that the viewer witnessed."""
         match event:
-            case ShotFired(player) | ShotCalled(player):
+            case ShotFired(player):
                 self.records[player].add(event)
                 self.latest_shot = event
             case ShipsPlaced(player, names):
@@ -173,15 +152,13 @@ class BattleshipNotes(Notes):
         return options.ships[placed] if by_player else None
 
     def sign(self, owner: int, square: int) -> str:
-        """Return a square of a board: `x` hit, `o` miss, `?` called, `S` ship, or `.`.
+        """Return a square of a board: `x` hit, `o` miss, `S` ship, or `.`.
 
         A shot hides the ship below it; its result says the same.
         """
         record = self.records[1 - owner]
         if record.shots >> square & 1:
             return "x" if record.hits >> square & 1 else "o"
-        if record.called >> square & 1:
-            return "?"
         return "S" if union(self.fleets[owner]) >> square & 1 else "."
 
 
@@ -196,7 +173,6 @@ class BattleshipArrays(GameArrays):
 
         - `fleet`: 1 for a square of an own ship.
         - `shots`, `received`: own shots and those of the other player: -1 miss, 1 hit.
-        - `called`: 1 for a square of the own salvo under way, with turn=salvo.
         - `afloat` (lengths 1 to 5): ships of the other player that are not sunk.
         - `to_place` (lengths 1 to 5): 1 for the length of the ship to place now.
         """
@@ -205,7 +181,6 @@ class BattleshipArrays(GameArrays):
             "fleet": ArraySpec(grid, 0, 1),
             "shots": ArraySpec(grid, -1, 1),
             "received": ArraySpec(grid, -1, 1),
-            **({"called": ArraySpec(grid, 0, 1)} if self.game.options.turn == "salvo" else {}),
             "afloat": ArraySpec((LONGEST_SHIP,), 0, 10),
             "to_place": ArraySpec((LONGEST_SHIP,), 0, 1),
         }
@@ -218,8 +193,6 @@ class BattleshipArrays(GameArrays):
             record = notes.records[player]
             arrays[name].flat[board.squares(record.shots)] = -1
             arrays[name].flat[board.squares(record.hits)] = 1
-        if "called" in arrays:
-            arrays["called"].flat[board.squares(notes.shots.called)] = 1
         # Counted by length; ships of equal length look alike.
         for length in notes.shots.afloat:
             arrays["afloat"][length - 1] += 1

@@ -2,9 +2,7 @@
 
 The rules are those of OpenSpiel's `battleship`, after G. Farina, C. K. Ling, F. Fang and
 T. Sandholm, "Correlation in extensive-form games: saddle-point formulation and benchmarks", NeurIPS
-2019; its `allow_repeated_shots` is false here, and a win counts in place of values of ships. A
-salvo is that of the printed rules (Milton Bradley, 1990): as many shots as own ships are afloat,
-called one after the other and answered together.
+2019; its `allow_repeated_shots` is false here, and a win counts in place of values of ships.
 
 Squares and ships are given by name in options, actions and events.
 """
@@ -53,11 +51,6 @@ class BattleshipOptions(GameOptions):
     )
     placement: Literal["random", "players"] = Field(
         "random", description="Who places the ships: 'random' (chance) or 'players'."
-    )
-    turn: Literal["one_shot", "salvo"] = Field(
-        "one_shot",
-        description="Shots of a turn: 'one_shot'; or 'salvo', one for each own ship afloat, with "
-        "their results announced together.",
     )
 
     @field_validator("ships", mode="before")
@@ -123,14 +116,6 @@ class ShipsPlaced(PrivateEvent):
 
 
 @dataclass(frozen=True, slots=True)
-class ShotCalled(Event):
-    """Public: a shot of a salvo that is not complete; its result follows with the last one."""
-
-    player: int
-    square: str
-
-
-@dataclass(frozen=True, slots=True)
 class ShotFired(Event):
     """Public: a shot and its result."""
 
@@ -178,7 +163,7 @@ class Battleship(Game):
     """
 
     Text = "games.battleship.text:BattleshipText"
-    Analysis = "games.battleship.assessor:BattleshipAnalysis"
+    Analysis = "games.battleship.knowledge:BattleshipAnalysis"
     Arrays = "games.battleship.notes:BattleshipArrays"
     View = "games.battleship.text:BattleshipView"
     default_bots = ("gunner", "hunter")
@@ -235,8 +220,6 @@ class BattleshipState(State):
         """The set of squares that each player has shot at."""
         self.winner: int | None = None
         """None until the game is over."""
-        self.called: tuple[str, ...] = ()
-        """Squares of the salvo under way; they count once all of its shots are called."""
 
     # Placement
 
@@ -294,22 +277,13 @@ class BattleshipState(State):
 
     # Shots
 
-    def salvo_size(self, player: int) -> int:
-        """Return the number of shots after which the results are announced."""
-        if self.game.options.turn != "salvo":
-            return 1
-        afloat = len(self.fleets[player]) - sum(self.sunk(player))
-        return min(afloat, self.game.board.size - self.shots[player].bit_count())
-
     def _shoot(self, player: int, square: str) -> None:
-        self.called = (*self.called, square)
-        if len(self.called) < self.salvo_size(player):
-            self.log.append(ShotCalled(player, square))
-            self._begin_turn(player)
-            return
-        for each in self.called:
-            self._fire(player, each)
-        self.called = ()
+        number = self.game.board.index[square]
+        # The shot counts before its result: the last hit of a ship is the one that sinks it.
+        mine = self.shots[player] | 1 << number
+        self.shots = (mine, self.shots[1]) if player == 0 else (self.shots[0], mine)
+        result = shot_result(self.fleets[1 - player], mine, number)
+        self.log.append(ShotFired(player, square, *result))
         # As in OpenSpiel, the game ends at once: the second player gets no shot to draw level.
         if all(self.sunk(1 - player)):
             self.winner, self.to_act = player, ()
@@ -318,15 +292,6 @@ class BattleshipState(State):
                 self.log.append(FleetRevealed(owner, tuple(ship.name for ship in fleet)))
         else:
             self._begin_turn(1 - player)
-
-    def _fire(self, player: int, square: str) -> None:
-        """Add a shot and its result."""
-        number = self.game.board.index[square]
-        # The shot counts before its result: the last hit of a ship is the one that sinks it.
-        mine = self.shots[player] | 1 << number
-        self.shots = (mine, self.shots[1]) if player == 0 else (self.shots[0], mine)
-        result = shot_result(self.fleets[1 - player], mine, number)
-        self.log.append(ShotFired(player, square, *result))
 
     def sunk(self, player: int) -> tuple[bool, ...]:
         """Return, for each ship of a player, whether it is sunk."""
@@ -342,8 +307,6 @@ class BattleshipState(State):
             return game.actions.subset(PlaceShip(ship.name) for ship in ships)
         # The table of actions begins with the shots, in the order of the squares.
         table, shots = game.actions.actions, self.shots[player]
-        for square in self.called:
-            shots |= 1 << game.board.index[square]
         return game.actions.subset(
             [table[square] for square in range(game.board.size) if not shots >> square & 1]
         )

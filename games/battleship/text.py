@@ -14,8 +14,10 @@ from arena import (
     TextLevel,
     Tile,
     TileRow,
+    Tone,
 )
 from arena.core.observation import NotesView
+from arena.core.text import listed
 from games.battleship.board import Board
 from games.battleship.knowledge import BattleshipKnowledge, is_countable
 from games.battleship.notes import BattleshipNotes
@@ -24,22 +26,16 @@ from games.battleship.rules import (
     FleetRevealed,
     PlaceShip,
     ShipsPlaced,
-    ShotCalled,
     ShotFired,
 )
 
 ENDING = "The game ends when all ships of a player are sunk. The other player wins."
-SALVO = (
-    " In a turn you fire a salvo: as many shots as you have ships afloat. You call them one after "
-    "the other, and their results are announced after the last one."
-)
 
 
 def lengths_text(lengths: Sequence[int]) -> str:
     """Return lengths of ships in words: `lengths 3, 2 and 2`."""
-    words = [str(length) for length in lengths]
-    listed = " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
-    return f"{'length' if len(words) == 1 else 'lengths'} {listed}"
+    noun = "length" if len(lengths) == 1 else "lengths"
+    return f"{noun} {listed([str(length) for length in lengths])}"
 
 
 def grid(board: Board, cell: Callable[[int], str], width: int = 1) -> Iterator[str]:
@@ -75,7 +71,7 @@ def _deductions(notes: BattleshipKnowledge) -> Iterator[str]:
         )
 
         def cell(square: int) -> str:
-            if notes.shots.used >> square & 1:
+            if notes.shots.shots >> square & 1:
                 return notes.sign(1 - notes.player, square)
             return percent(int(odds.hits[square]), number)
 
@@ -105,16 +101,12 @@ class BattleshipText(GameText):
     def synonyms(self) -> Mapping[str, str]:
         return dict.fromkeys(("fire at", "fire", "attack", "shoot at"), "shoot")
 
-    @property
-    def _salvo_rule(self) -> str:
-        return SALVO if self.game.options.turn == "salvo" else ""
-
     def guide(self) -> PlayGuide:
         return PlayGuide(
             goal="Sink all ships of the other player before yours are sunk.",
             turn=(
                 "Shoot at a square of the other board that you have not shot at. You learn "
-                f"whether it is a miss or a hit, and which ship is sunk.{self._salvo_rule}"
+                "whether it is a miss or a hit, and which ship is sunk."
             ),
             end=ENDING,
             example=(
@@ -149,7 +141,7 @@ class BattleshipText(GameText):
             f"{placement}\n"
             "Then the players shoot in turn, Player 0 first, at one square of the other's board. "
             "The result is announced: miss or hit, or sunk with the length of the ship if all its "
-            f"squares are hit. You cannot shoot at a square twice.{self._salvo_rule}\n"
+            f"squares are hit. You cannot shoot at a square twice.\n"
             f"{ENDING}\n{first} For example: shoot b3"
         )
 
@@ -160,8 +152,6 @@ class BattleshipText(GameText):
             case ShipsPlaced(player, ships):
                 verb = "has ships at" if len(ships) > 1 else "has a ship at"
                 return f"{names[player]} {verb} {', '.join(ships)}."
-            case ShotCalled(player, square):
-                return f"{names[player]} calls a shot at {square}."
             case ShotFired(player, square, result, length):
                 if result == "sunk":
                     result = f"hit, a ship of length {length} is sunk"  # type: ignore[assignment]
@@ -192,9 +182,7 @@ class BattleshipText(GameText):
                 f"example: {first}"
             )
         else:
-            called = notes.shots.called.bit_count()
-            number = f" This is shot {called + 1} of your salvo." if called else ""
-            yield f"Your action: shoot SQUARE, one that you have not shot at.{number}"
+            yield "Your action: shoot SQUARE, one that you have not shot at."
 
 
 # Table
@@ -245,23 +233,19 @@ class BattleshipView(NotesView):
         return Squares(title, rows, columns, LEGEND if is_own else ())
 
     def _tile(self, owner: int, square: int, is_known: bool) -> Tile:
-        name = self.notes.game.board.names[square]
-        sign = self.notes.sign(owner, square)
-        match sign:
-            case "x":
-                return Tile(sign, "bad", f"{name}: hit")
-            case "o":
-                return Tile(sign, "plain", f"{name}: miss")
-            case "?":
-                return Tile(sign, "accent", f"{name}: called")
-        # A click on a square means a shot, or one end of a ship.
+        name, sign = self.notes.game.board.names[square], self.notes.sign(owner, square)
+        looks: dict[str, tuple[Tone, str]] = {
+            "x": ("bad", "hit"),
+            "o": ("plain", "miss"),
+            "S": ("seat4" if owner == 0 else "seat1", "ship"),
+            ".": ("muted", "water") if is_known else ("hidden", "not known"),
+        }
+        tone, meaning = looks[sign]
         picks: tuple[str, ...] = ()
-        if self.seat not in (None, owner):
-            picks = (f"shoot {name}",)
-        elif self.seat is not None and not is_known:
-            picks = (name,)
-        if sign == "S":
-            return Tile(sign, "seat4" if owner == 0 else "seat1", f"{name}: ship", picks)
-        if is_known:
-            return Tile(sign, "muted", f"{name}: water", picks)
-        return Tile(sign, "hidden", f"{name}: not known", picks)
+        # A click on a square means a shot, or one end of a ship.
+        if self.seat is not None and sign in "S.":
+            if self.seat != owner:
+                picks = (f"shoot {name}",)
+            elif not is_known:
+                picks = (name,)
+        return Tile(sign, tone, f"{name}: {meaning}", picks)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from arena import (
     Card,
@@ -22,7 +22,7 @@ from arena import (
     Tracks,
 )
 from arena.core.observation import NotesView
-from arena.core.text import per_cent, pluralize
+from arena.core.text import listed, per_cent, pluralize
 from games.leduc_poker.knowledge import LeducKnowledge
 from games.leduc_poker.notes import LeducNotes
 from games.leduc_poker.rules import (
@@ -39,15 +39,11 @@ from games.leduc_poker.rules import LeducShowdown as Shown
 NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
 
-def _listed(words: Sequence[str]) -> str:
-    return f"{', '.join(words[:-1])} and {words[-1]}"
-
-
 def _rules(game: LeducPoker) -> str:
     """Return the rules, with the numbers of this game."""
     players, deck, two = game.num_players, game.deck, game.num_players == 2
     size = len(deck) * COPIES
-    cards = _listed([f"two {'Sixes' if card == 'Six' else f'{card}s'}" for card in deck])
+    cards = listed([f"two {'Sixes' if card == 'Six' else f'{card}s'}" for card in deck])
     raises = "one raise" if game.options.raises == 1 else f"{NUMBERS[game.options.raises]} raises"
     first, second = RAISES
     begins = "" if two else ", or the next player who has not folded"

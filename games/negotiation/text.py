@@ -27,7 +27,7 @@ from arena import (
 from arena.core.action import Statement
 from arena.core.action_set import MOST_STATEMENTS
 from arena.core.observation import NotesView
-from arena.core.text import pluralize
+from arena.core.text import listed, pluralize
 from games.negotiation.deals import ITEMS, SINGULAR, TOTAL_VALUE, Triple, worth
 from games.negotiation.knowledge import NegotiationKnowledge
 from games.negotiation.notes import NegotiationNotes
@@ -44,8 +44,7 @@ from games.negotiation.rules import (
 
 def items_text(items: Triple) -> str:
     """Return items in words: `1 book, 4 hats and 0 balls`."""
-    words = [pluralize(number, noun) for number, noun in zip(items, SINGULAR, strict=True)]
-    return f"{', '.join(words[:-1])} and {words[-1]}"
+    return listed([pluralize(number, noun) for number, noun in zip(items, SINGULAR, strict=True)])
 
 
 def values_text(values: Sequence[float]) -> str:

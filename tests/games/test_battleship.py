@@ -16,7 +16,6 @@ from arena.core.errors import IllegalAction, InvalidAction, UsageError
 from arena.testing import check_game
 from games.battleship.board import Ship, board_of, is_fleet, random_fleet, union
 from games.battleship.knowledge import BattleshipKnowledge
-from games.battleship.notes import BattleshipNotes
 from games.battleship.rules import (
     Battleship,
     BattleshipState,
@@ -25,7 +24,6 @@ from games.battleship.rules import (
     PlaceShip,
     ShipsPlaced,
     Shoot,
-    ShotCalled,
     ShotFired,
 )
 
@@ -73,32 +71,6 @@ def test_a_square_is_shot_at_only_once() -> None:
         state.apply(0, Shoot("b2"))
     assert len(state.legal_actions(0)) == 15
     assert len(state.legal_actions(1)) == 0
-
-
-def test_the_shots_of_a_salvo_are_answered_together() -> None:
-    state = dealt("a1-a3 c1-d1", "b2-d2 a4-b4", turn="salvo", **SMALL)
-    assert "as many shots as you have ships afloat" in state.game.text.rules()
-    state.apply(0, Shoot("a4"))
-    # Nothing is known yet, and the square cannot be called again.
-    assert state.log.events[-1] == ShotCalled(0, "a4") and state.to_act == (0,)
-    assert Shoot("a4") not in state.legal_actions(0)
-    notes = state.observe(0).notes
-    assert isinstance(notes, BattleshipNotes) and notes.shots.shots == 0
-    assert state.observe(0).arrays()["called"].sum() == 1
-    assert "shot 2 of your salvo" in state.observe(0).text("events")
-    state.apply(0, Shoot("b4"))
-    assert state.log.events[-2:] == [
-        ShotFired(0, "a4", "hit"),
-        ShotFired(0, "b4", "sunk", 2),
-    ]
-    # Player 1 has one ship afloat.
-    shoot(state, "a1")
-    assert state.to_act == (0,)
-    for square in ["b2", "c2", "a2", "d2"]:
-        state.apply(state.to_act[0], Shoot(square))
-    assert state.to_act == (0,)
-    state.apply(0, Shoot("d1"))
-    assert state.is_terminal and state.winner == 0
 
 
 def test_players_place_their_ships_sealed() -> None:
@@ -297,9 +269,8 @@ def test_returns_equal_those_of_open_spiel(options: dict[str, Any]) -> None:
     [
         ({"width": 5, "height": 4, "ships": [2, 1, 1], "placement": "players"}, range(1, 2)),
         ({"width": 10, "height": 7, "ships": [4, 3, 2, 2]}, range(1)),
-        ({**SMALL, "turn": "salvo"}, range(1)),
     ],
-    ids=["placed", "large", "salvo"],
+    ids=["placed", "large"],
 )
 def test_conformance(options: dict[str, Any], seeds: range) -> None:
     check_game(make_game("battleship", **options), seeds)

@@ -20,7 +20,7 @@ MOST = 12
 GAMES: list[tuple[str, dict[str, Any]]] = [
     ("avalon", {"players": 10, "lady": True}),
     ("battleship", {"placement": "players"}),
-    ("battleship", {"width": 10, "height": 10, "turn": "salvo"}),
+    ("battleship", {"width": 10, "height": 10}),
     ("codenames", {}),
     ("goofspiel", {"players": 3, "cards": 13}),
     ("hanabi", {"players": 5}),

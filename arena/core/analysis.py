@@ -350,7 +350,7 @@ class SeatAssessor:
             self._witness(event)
         # The first ply is the deal.
         if not self._dealt and self._wants("knowledge"):
-            self._dealt = {seat: known.entropy() for seat, known in self._knowledge.items()}
+            self._dealt = {seat: self._knowledge[seat].entropy() for seat in self._assessed}
         return found
 
     def _witness(self, event: Event) -> None:

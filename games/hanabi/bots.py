@@ -3,25 +3,12 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from arena import Action, ActionSet, Decision, Event, Observation, Seat
 from games.hanabi.deck import Kinds
 from games.hanabi.knowledge import CERTAIN, HanabiKnowledge
-from games.hanabi.rules import (
-    CardDiscarded,
-    CardDrawn,
-    CardPlayed,
-    DiscardSlot,
-    Hanabi,
-    HanabiHint,
-    HandsDealt,
-    HintColour,
-    HintGiven,
-    HintRank,
-    PlaySlot,
-    UnseenCardDrawn,
-)
+from games.hanabi.rules import DiscardSlot, Hanabi, Hint, HintGiven, PlaySlot
 
 
 class HanabiPiers:
@@ -58,24 +45,21 @@ class HanabiPiers:
         probable = self.PROBABLE if notes.deck else 0.0
         if fits.max() > (CERTAIN if notes.lives == 1 else probable):
             return PlaySlot(int(fits.argmax()) + 1)
-        hints: tuple[HanabiHint, ...] = (*legal.of(HintRank), *legal.of(HintColour))
+        hints = sorted(legal.of(Hint), key=lambda hint: hint.name in notes.game.deck.colour_names)
         if hint := self._useful_hint(notes, hints):
             return hint
         if discards := legal.of(DiscardSlot):
             return discards[int(useless.argmax()) if useless.max() > CERTAIN else 0]
         return self._rng.choice(hints)  # With all tokens there is a hint, and no discard.
 
-    def _useful_hint(self, notes: HanabiKnowledge, hints: Sequence[HanabiHint]) -> Action | None:
+    def _useful_hint(self, notes: HanabiKnowledge, hints: Sequence[Hint]) -> Action | None:
         """Return a hint about a card that fits, or one that shows a card to be useless."""
         deck, now, shown = notes.game.deck, notes.prospects, None
-        for target in notes.game.others(notes.player):
-            to_target = [hint for hint in hints if hint.target == target]
+        for target in notes.game.others[notes.player]:
+            named_by = {h: deck.named_by[h.name] for h in hints if h.target == target}
             for held in notes.hands[target]:
                 kind = 1 << deck.index[held.card or ""]
-                for hint in to_target:
-                    named = deck.named_by[
-                        hint.colour if isinstance(hint, HintColour) else hint.rank
-                    ]
+                for hint, named in named_by.items():
                     after = held.kinds & named
                     # It has to name the card, and to narrow what its owner thinks possible.
                     if not kind & named or after == held.kinds:
@@ -85,11 +69,6 @@ class HanabiPiers:
                     if not shown and not after & ~now.useless and held.kinds & ~now.useless:
                         shown = hint
         return shown if notes.tokens < self.FEW_TOKENS else None
-
-
-def is_single(kinds: Kinds) -> bool:
-    """Return whether a set has exactly one kind."""
-    return kinds.bit_count() == 1
 
 
 class ConventionNotes(HanabiKnowledge):
@@ -114,32 +93,25 @@ class ConventionNotes(HanabiKnowledge):
     changes only which cards of `hands` are visible.
     """
 
-    def __init__(self, game: Hanabi, player: int) -> None:
-        super().__init__(game, player)
-        self.meanings: tuple[tuple[Kinds, ...], ...] = ((),) * game.num_players
-        """Kinds that each card may have by convention, by player and slot."""
-
     def update(self, event: Event) -> None:
-        match event:
-            case HintGiven():
-                # The meaning depends on what was known before the hint.
-                focus, known = self.focus(event), self._known_kinds()
-                wanted = self._wanted(event, focus, known)
-                super().update(event)
-                self._interpret(event, focus, wanted, known)
-                return
-            case HandsDealt(hand_size=size):
-                # Without a hint a card may have any kind.
-                self.meanings = ((self.everything,) * size,) * self.game.num_players
-            case CardDrawn(player=player) | UnseenCardDrawn(player=player):
-                self._set_meanings(player, (*self.meanings[player], self.everything))
-            case CardPlayed(player=player, slot=slot) | CardDiscarded(player=player, slot=slot):
-                before = self.meanings[player]
-                self._set_meanings(player, (*before[: slot - 1], *before[slot:]))
+        if not isinstance(event, HintGiven):
+            super().update(event)
+            return
+        # The meaning depends on what was known before the hint.
+        focus, known = self.focus(event), self.known_kinds(range(self.game.num_players))
+        wanted = self._wanted(event, focus, known)
         super().update(event)
-
-    def _set_meanings(self, player: int, hand: tuple[Kinds, ...]) -> None:
-        self.meanings = (*self.meanings[:player], hand, *self.meanings[player + 1 :])
+        hand = list(self.hands[event.target])
+        for place in (slot - 1 for slot in event.slots):
+            kinds = self.candidates(event.target, place)
+            if place == focus:
+                # If no wanted kind is possible, the hint breaks the convention and only informs.
+                kinds = kinds & wanted or kinds
+            # A known card needs no second hint; but this card may be the one that is known.
+            if kinds.bit_count() > 1:
+                kinds = kinds & ~known or kinds
+            hand[place] = hand[place]._replace(meaning=kinds)
+        self._set_hand(event.target, tuple(hand))
 
     def candidates(self, player: int, place: int, left: Kinds | None = None) -> Kinds:
         """Return the kinds that a card may have, by hints and conventions.
@@ -154,7 +126,7 @@ class ConventionNotes(HanabiKnowledge):
         held, now = self.hands[player][place], self.prospects
         possible = held.kinds & (now.left if left is None else left)
         # Hints are facts, a meaning is only an agreement.
-        possible = possible & self.meanings[player][place] or possible
+        possible = possible & held.meaning or possible
         # Rule 4: players do not name a useless card without need.
         return (possible & ~now.useless or possible) if held.hinted else possible
 
@@ -188,14 +160,16 @@ class ConventionNotes(HanabiKnowledge):
         chop = self.chop(hint.target)
         return chop if chop is not None and chop in fresh else (fresh or named)[-1]
 
-    def _known_kinds(self) -> Kinds:
-        """Return the kinds of the cards in hands that all players know."""
+    def known_kinds(self, players: Iterable[int], by_viewer: bool = False) -> Kinds:
+        """Return the kinds of the cards in some hands that all players know, or the viewer."""
         known = 0
-        for player, hand in enumerate(self.hands):
-            for place, held in enumerate(hand):
+        for player in players:
+            for place, held in enumerate(self.hands[player]):
                 # Cards without a hint are known by chance at most, and not to all players.
-                if held.hinted and is_single(kinds := self.candidates(player, place)):
-                    known |= kinds
+                if held.hinted:
+                    sees = by_viewer and held.card
+                    kinds = self.kind(player, place) if sees else self.candidates(player, place)
+                    known |= kinds if kinds.bit_count() == 1 else 0
         return known
 
     def _wanted(self, hint: HintGiven, focus: int, known: Kinds) -> Kinds:
@@ -207,20 +181,6 @@ class ConventionNotes(HanabiKnowledge):
             wanted |= next((kind for kind in kinds if not kind & known), 0)
         # A card that is not on the chop is in no danger, so a hint on it never means to save it.
         return wanted | self.prospects.last_copies if focus == self.chop(hint.target) else wanted
-
-    def _interpret(self, hint: HintGiven, focus: int, wanted: Kinds, known: Kinds) -> None:
-        """Narrow the meanings of the cards that a hint names."""
-        meanings = list(self.meanings[hint.target])
-        for place in (slot - 1 for slot in hint.slots):
-            kinds = self.candidates(hint.target, place)
-            if place == focus:
-                # If no wanted kind is possible, the hint breaks the convention and only informs.
-                kinds = kinds & wanted or kinds
-            # A known card needs no second hint; but this card may be the one that is known.
-            if not is_single(kinds):
-                kinds = kinds & ~known or kinds
-            meanings[place] = kinds
-        self._set_meanings(hint.target, tuple(meanings))
 
 
 class HanabiConventions:
@@ -274,10 +234,10 @@ class HanabiConventions:
             return hint
         return self._gamble() or self._discard(legal, own) or hint or legal[0]
 
-    def _saves(self, gain: float, hint: HanabiHint, after: ConventionNotes) -> bool:
+    def _saves(self, gain: float, hint: Hint, after: ConventionNotes) -> bool:
         """Return whether a hint keeps the next player from discarding a needed last copy."""
         # Only the next player acts before this one can give another hint.
-        next_player = self.notes.game.others(self.player)[0]
+        next_player = self.notes.game.others[self.player][0]
         if hint.target != next_player or gain < -LAST_COPY_AT_RISK / 2:
             return False
         return self.notes.loses_last_copy(next_player) and not after.loses_last_copy(next_player)
@@ -328,13 +288,12 @@ UNCERTAINTY = -0.2
 
 def considered_hints(
     notes: ConventionNotes, legal: ActionSet
-) -> Iterator[tuple[float, HanabiHint, ConventionNotes]]:
+) -> Iterator[tuple[float, Hint, ConventionNotes]]:
     """Yield for each legal hint the value that it adds, the hint, and the notes after it."""
     game, viewer = notes.game, notes.player
     # The value of each hand without a hint, computed once for all hints to it.
-    before = {player: hand_value(notes, player) for player in game.others(viewer)}
-    hints: tuple[HanabiHint, ...] = (*legal.of(HintColour), *legal.of(HintRank))
-    for hint in hints:
+    before = {player: hand_value(notes, player) for player in game.others[viewer]}
+    for hint in sorted(legal.of(Hint), key=lambda hint: hint.name not in game.deck.colour_names):
         hand = [held.card for held in notes.hands[hint.target]]
         after = copy.copy(notes)
         after.update(game.hint_given(viewer, hint, hand, notes.tokens - 1))
@@ -344,7 +303,7 @@ def considered_hints(
 def hand_value(notes: ConventionNotes, player: int) -> float:
     """Return the value of a visible hand, given what its owner believes by public events."""
     # Kinds that other hands will provide; a second copy is of no use.
-    claimed = _claimed_kinds(notes, player)
+    claimed = notes.known_kinds(notes.game.others[player], by_viewer=True)
     total = _risk_of_chop(notes, player, claimed)
     for place, held in enumerate(notes.hands[player]):
         total += _card_value(notes, player, place, claimed)
@@ -356,29 +315,23 @@ def hand_value(notes: ConventionNotes, player: int) -> float:
 
 def _card_value(notes: ConventionNotes, player: int, place: int, claimed: Kinds) -> float:
     """Return the value of one card; `claimed` are the kinds of cards that were hinted before."""
-    now, kind, believed = (
-        notes.prospects,
-        notes.kind(player, place),
-        notes.candidates(player, place),
-    )
     # The belief is public, the kind is what the giver of the hint sees.
-    is_useless, is_copy = bool(kind & now.useless), bool(kind & claimed)
+    kind, believed = notes.kind(player, place), notes.candidates(player, place)
+    now, is_copy = notes.prospects, bool(kind & claimed)
+    is_useless = bool(kind & now.useless)
     value = 0.0 if is_useless else UNCERTAINTY * believed.bit_count() ** 0.5
-    # The owner will play it.
-    if not believed & ~now.fitting:
+    if not believed & ~now.fitting:  # The owner will play it.
         return value + (PLAYED if kind & now.fitting and not is_copy else MISPLAYED)
-    # The owner will discard it.
-    if not believed & ~now.useless:
+    if not believed & ~now.useless:  # The owner will discard it.
         return value + (USELESS_KNOWN if is_useless else MISLED)
     # Without a hint nothing is believed; `_risk_of_chop` judges the oldest of these cards.
     if not notes.hands[player][place].hinted:
         return value
     if is_useless or is_copy:
         return value + USELESS_KEPT
-    # The owner takes it for another card.
-    if not kind & believed:
+    if not kind & believed:  # The owner takes it for another card.
         return value + MISLED
-    return value + (KNOWN if is_single(believed) else 0.0)
+    return value + (KNOWN if believed.bit_count() == 1 else 0.0)
 
 
 def _risk_of_chop(notes: ConventionNotes, player: int, claimed: Kinds) -> float:
@@ -391,16 +344,3 @@ def _risk_of_chop(notes: ConventionNotes, player: int, claimed: Kinds) -> float:
     if kind & now.last_copies:
         return weight * LAST_COPY_AT_RISK
     return 0.0 if kind & (now.useless | claimed) else weight * NEEDED_AT_RISK
-
-
-def _claimed_kinds(notes: ConventionNotes, player: int) -> Kinds:
-    """Return the kinds of hinted cards in all other hands, as far as the viewer knows them."""
-    claimed = 0
-    for other in notes.game.others(player):
-        for place, held in enumerate(notes.hands[other]):
-            if not held.hinted:
-                continue
-            # The viewer sees this card; of its own cards it knows what hints and conventions say.
-            kinds = notes.kind(other, place) if held.card else notes.candidates(other, place)
-            claimed |= kinds if is_single(kinds) else 0
-    return claimed

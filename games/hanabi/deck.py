@@ -39,9 +39,9 @@ class HanabiDeck:
         return COLOURS[: self.colours]
 
     @cached_property
-    def hints(self) -> tuple[str | int, ...]:
-        """The colours, then the ranks: what a hint can name."""
-        return (*self.colour_names, *range(1, self.ranks + 1))
+    def hints(self) -> tuple[str, ...]:
+        """The names of hints: the colours, then `rank 1`, `rank 2` and so on."""
+        return (*self.colour_names, *(f"rank {rank}" for rank in range(1, self.ranks + 1)))
 
     @cached_property
     def kinds(self) -> tuple[str, ...]:
@@ -79,15 +79,12 @@ class HanabiDeck:
         return self.colour_names[self.colour(card)]
 
     @cached_property
-    def named_by(self) -> dict[str | int, Kinds]:
-        """The kinds that each hint of a colour or rank names."""
+    def named_by(self) -> dict[str, Kinds]:
+        """The kinds that each hint names."""
+        pairs = [(self.colour_name(card), f"rank {self.rank(card)}") for card in self.kinds]
         return {
-            name: sum(
-                1 << kind
-                for kind, card in enumerate(self.kinds)
-                if name in (self.colour_name(card), self.rank(card))
-            )
-            for name in self.hints
+            hint: sum(1 << kind for kind, pair in enumerate(pairs) if hint in pair)
+            for hint in self.hints
         }
 
     @cached_property
@@ -97,8 +94,8 @@ class HanabiDeck:
 
     def names_in(self, kinds: Kinds) -> tuple[list[str], list[int]]:
         """Return the colours and the ranks of these kinds."""
-        colours = [name for name in self.colour_names if kinds & self.named_by[name]]
-        return colours, [r for r in range(1, self.ranks + 1) if kinds & self.named_by[r]]
+        ranks = [rank for rank in range(1, self.ranks + 1) if kinds & self.named_by[f"rank {rank}"]]
+        return [name for name in self.colour_names if kinds & self.named_by[name]], ranks
 
     def fits(self, card: str, fireworks: tuple[int, ...]) -> bool:
         """Return whether a card continues the firework of its colour.

@@ -9,13 +9,11 @@ from __future__ import annotations
 import copy
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
-from math import log2, perm
+from math import log2, prod
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import JsonValue
 
 from arena import (
     CHANCE,
@@ -25,7 +23,6 @@ from arena import (
     Event,
     GameAnalysis,
     Measure,
-    Outcome,
     Placement,
     Ply,
     Step,
@@ -36,12 +33,11 @@ from arena.core.text import per_cent
 from games.hanabi.deck import Kinds, flags
 from games.hanabi.notes import HanabiNotes
 from games.hanabi.rules import (
-    CardDiscarded,
-    CardPlayed,
     DiscardSlot,
     DrawCard,
     Hanabi,
     HanabiDeal,
+    Hint,
     HintGiven,
     PlaySlot,
 )
@@ -53,8 +49,8 @@ CERTAIN = 1 - 1e-9
 
 Counts = NDArray[np.int64]
 """A number for each set of slots, as bits, along the last axis: a set function."""
-FALLING = np.array([[perm(copies, taken) for taken in range(6)] for copies in range(4)])
-"""Ways to put different copies of one kind into that many slots, by the number of its copies."""
+FALLING = np.array([[prod(u - n for n in range(k)) for k in range(6)] for u in range(-3, 4)])
+"""Falling factorials u (u-1) … (u-k+1), of u = -3 in the first row to u = 3 in the last one."""
 
 
 @cache
@@ -90,8 +86,9 @@ class HandPosterior:
 
     The unseen cards (the own hand and the deck) are in uniformly random order. So each assignment
     of different physical cards to the slots that agrees with the hints has the same probability.
-    For each kind, the assignments of its cards to exactly a set of slots are a set function; that
-    of several kinds is their combination (subset convolution).
+    The u cards of one kind fill exactly a set of k slots that allow it in u (u-1) … (u-k+1) ways:
+    a set function, and that of several kinds is their combination (subset convolution). Its inverse
+    is the same function of -u, since falling factorials add up as binomials do (Vandermonde).
 
     Args:
         unseen: Copies of each kind that are in the hand or in the deck.
@@ -111,20 +108,15 @@ class HandPosterior:
             # The sets with this slot as the highest one are the lower sets plus the slot.
             fits[:, 1 << slot : 2 << slot] = fits[:, : 1 << slot] * row
         sizes = [each.bit_count() for each in range(full + 1)]
-        self._falling = FALLING[self.unseen][:, sizes]
+        self._falling = FALLING[3 + self.unseen][:, sizes]
         ways = fits * self._falling
         every = _combine_all(ways, slots)
         self.assignments = int(every[full])
         """Number of assignments of physical cards to the slots."""
         if self.assignments <= 0:
             raise ValueError("no hand agrees with the hints and the cards that were seen")
-        # The ways of all other kinds: those of all kinds, combined with the inverse of one. The
-        # inverse of 1 + x is 1 - x (1 - x (…)), with as many steps as slots.
-        one = np.eye(1, full + 1, dtype=np.int64)
-        inverse, rest = one, ways - one
-        for _ in range(slots):
-            inverse = one - _combine(rest, inverse, slots)
-        others = _combine(every[None], inverse, slots)
+        # The ways of all other kinds: those of all kinds without those of one.
+        others = _combine(every[None], fits * FALLING[3 - self.unseen][:, sizes], slots)
         self._exactly = ways * others[:, ::-1]
         """Assignments in which a kind fills exactly a set of slots; the reversed order has the
         complement of each set."""
@@ -188,11 +180,9 @@ class HanabiKnowledge(HanabiNotes):
         return np.array([chances @ row for chances in self.posterior.marginals])
 
     def entropy(self) -> float:
-        """Return the entropy of the own hand, as a sequence of kinds, in bits."""
         return self.posterior.entropy()
 
     def world_count(self) -> int:
-        """Return the number of possible own hands, as sequences of kinds."""
         return self.posterior.hand_count()
 
     def placement(self) -> Placement:
@@ -235,16 +225,9 @@ MEASURES: tuple[Measure, ...] = (
         "Entropy of the receiver's hand, in its own exact view, before the hint minus after it; "
         "over hints.",
     ),
-    Measure(
-        "lives_lost",
-        "lives lost",
-        "lives per game",
-        "lower",
-        "Plays of the seat that did not fit, per game.",
-    ),
 )
 
-FACTS: dict[str, Fact] = {
+FACTS = {
     "probability": Fact(
         "%", "probability that the played card fits, in the seat's exact view", ranks="plays"
     ),
@@ -253,7 +236,6 @@ FACTS: dict[str, Fact] = {
     "useless": Fact("%", "probability that the discarded card can no longer score"),
     "bits": Fact("bits", "information of the hint about the receiver's hand"),
 }
-"""Descriptions of the facts of assessments, by name."""
 
 DECISION_KINDS = {
     "play": DecisionKind.of_measure(
@@ -270,111 +252,55 @@ DECISION_KINDS = {
         "hint_bits", "bits", "information of the hint for its receiver", "hints"
     ),
 }
+JUDGED = {
+    PlaySlot: ("play", "play_probability", "probability"),
+    DiscardSlot: ("discard", "discard_risk", "risk"),
+    Hint: ("hint", "hint_bits", "bits"),
+}
+"""Kind of assessment, measure, and the fact that it sums, by the class of the move."""
 SMALL = 0.005
 """Smaller differences of probabilities are not mentioned."""
 
 
-@dataclass(slots=True)
-class SeatRecord:
-    """Record of one seat: its knowledge, its entropies and its wrong plays."""
-
-    knowledge: HanabiKnowledge
-    entropy_dealt: float | None = None
-    """Entropy of the own hand after the deal, in bits."""
-    entropy_end: float = 0.0
-    """Entropy of the own hand at the latest own decision."""
-    misplays: int = 0
-
-
 class HanabiAssessor(SeatAssessor):
-    """Assessor of one game; its kinds are `play`, `discard`, `hint`, `lives` and `knowledge`."""
+    """Assessor of one game; its kinds are `play`, `discard`, `hint` and `knowledge`."""
 
     game: Hanabi
 
     def _begin(self) -> None:
         # A hint is assessed by the knowledge of its receiver, who may be any seat.
         known = range(self.game.num_players) if self._wants("hint") else self._assessed
-        self._seats = {player: SeatRecord(HanabiKnowledge(self.game, player)) for player in known}
+        self._knowledge = {player: HanabiKnowledge(self.game, player) for player in known}
 
-    def ply(self, ply: Ply) -> list[Assessment]:
-        """Process the next ply; return its assessments."""
-        self._latest_ply = ply.number
-        # Plays and discards are judged in the position before the ply, hints by the change.
-        made = self._judge(ply) if ply.player in self._assessed else []
-        for player, seat in self._seats.items():
-            for event in ply.events:
-                if event.seen_by(player):
-                    seat.knowledge.update(event)
-            # The first ply is the deal, after which the hands are known to the others.
-            if seat.entropy_dealt is None and self._wants("knowledge", player):
-                seat.entropy_dealt = seat.knowledge.entropy()
-        return made
+    def _judge_decision(self, ply: Ply, knowledge: HanabiKnowledge) -> list[Assessment]:
+        kind, measure, fact = JUDGED[type(ply.decision.action)]
+        if not self._wants(kind, ply.player):
+            return []
+        facts = self.appraise(ply.player, ply.decision.action) or self._hint_facts(ply.events[0])
+        sums = {measure: WeightedSum(facts[fact])}
+        return [Assessment(ply.number, ply.player, kind, facts, sums)]
 
-    def end(self, outcome: Outcome) -> list[Assessment]:
-        """Return the assessments of the whole game: lives lost, and knowledge."""
-        assessments, number = list[Assessment](), self._latest_ply
-        for player in self._assessed:
-            seat = self._seats[player]
-            if self._wants("lives"):
-                lost = {"lives_lost": WeightedSum(float(seat.misplays))}
-                assessments.append(Assessment(number, player, "lives", measurements=lost))
-            if self._wants("knowledge") and seat.entropy_dealt is not None:
-                knowledge = self._knowledge_of(player, seat.entropy_dealt, seat.entropy_end)
-                assessments.append(knowledge)
-        return assessments
-
-    def appraise(self, player: int, action: Action) -> Mapping[str, JsonValue]:
+    def appraise(self, player: int, action: Action) -> dict[str, float]:
         """Return the facts of a play or discard that `player` may make now; {} for hints."""
-        if player not in self._assessed:
-            return {}
-        knowledge = self._seats[player].knowledge
-        in_hand = len(knowledge.hands[player])
+        knowledge = self._knowledge[player]
+        now = knowledge.prospects
         match action:
-            case PlaySlot(slot) if slot <= in_hand:
-                return _play_facts(knowledge, slot)
-            case DiscardSlot(slot) if slot <= in_hand:
-                return _discard_facts(knowledge, slot)
+            case PlaySlot(slot):
+                fits: list[float] = knowledge.chances(now.fitting).tolist()
+                return {"probability": fits[slot - 1], "best": max(fits)}
+            case DiscardSlot(slot):
+                risk, useless = map(knowledge.chances, (now.last_copies, now.useless))
+                return {"risk": float(risk[slot - 1]), "useless": float(useless[slot - 1])}
         return {}
 
-    def _judge(self, ply: Ply) -> list[Assessment]:
-        """Return the assessment of a player's move, if its kind is wanted."""
-        seat = self._seats[ply.player]
-        if self._wants("knowledge"):
-            seat.entropy_end = seat.knowledge.entropy()
-        # A move causes exactly one event; draws are plies of chance.
-        match ply.events[0]:
-            case CardPlayed(slot=slot, fits=fits):
-                seat.misplays += not fits
-                if not self._wants("play"):
-                    return []
-                kind, facts = "play", _play_facts(seat.knowledge, slot)
-                measured = {"play_probability": facts["probability"]}
-            case CardDiscarded(slot=slot) if self._wants("discard"):
-                kind, facts = "discard", _discard_facts(seat.knowledge, slot)
-                measured = {"discard_risk": facts["risk"]}
-            case HintGiven(target=target) if self._wants("hint"):
-                # Bits of the receiver, credited to the player who spent the token. A copy takes
-                # the hint in; the knowledge of the seat itself follows later.
-                before = self._seats[target].knowledge
-                after = copy.copy(before)
-                after.update(ply.events[0])
-                kind, facts = "hint", {"bits": before.entropy() - after.entropy()}
-                measured = {"hint_bits": facts["bits"]}
-            case _:
-                return []
-        sums = {name: WeightedSum(value) for name, value in measured.items()}
-        return [Assessment(ply.number, ply.player, kind, dict(facts), sums)]
-
-
-def _play_facts(knowledge: HanabiKnowledge, slot: int) -> dict[str, float]:
-    fits: list[float] = knowledge.chances(knowledge.prospects.fitting).tolist()
-    return {"probability": fits[slot - 1], "best": max(fits)}
-
-
-def _discard_facts(knowledge: HanabiKnowledge, slot: int) -> dict[str, float]:
-    now = knowledge.prospects
-    risk, useless = (knowledge.chances(kinds) for kinds in (now.last_copies, now.useless))
-    return {"risk": float(risk[slot - 1]), "useless": float(useless[slot - 1])}
+    def _hint_facts(self, hint: Event) -> dict[str, float]:
+        """Return the bits of the receiver, credited to the player who spent the token."""
+        assert isinstance(hint, HintGiven)
+        before = self._knowledge[hint.target]
+        # A copy takes the hint in; the knowledge of the seat itself follows later.
+        after = copy.copy(before)
+        after.update(hint)
+        return {"bits": before.entropy() - after.entropy()}
 
 
 class HanabiAnalysis(GameAnalysis):
@@ -394,17 +320,14 @@ class HanabiAnalysis(GameAnalysis):
         match assessment.kind:
             case "play":
                 chance, best = facts["probability"], facts["best"]
-                text = f"By exact knowledge the card fits with {per_cent(chance)}"
-                if best > chance + SMALL:
-                    text += f"; another slot has {per_cent(best)}"
+                other = f"; another slot has {per_cent(best)}" if best > chance + SMALL else ""
+                text = f"By exact knowledge the card fits with {per_cent(chance)}{other}."
                 # A play that trusts a convention may be good at a low probability.
-                return Comment(f"{text}.", mistake=chance < SMALL)
+                return Comment(text, mistake=chance < SMALL)
             case "discard":
-                text = (
-                    "The discard was the last copy of a needed card with "
-                    f"{per_cent(facts['risk'])}, and useless with {per_cent(facts['useless'])}."
-                )
-                return Comment(text, mistake=facts["risk"] > CERTAIN)
+                risk, useless = per_cent(facts["risk"]), per_cent(facts["useless"])
+                text = f"The discard was the last copy of a needed card with {risk}, and useless"
+                return Comment(f"{text} with {useless}.", mistake=facts["risk"] > CERTAIN)
             case "hint":
                 text = f"The hint gives {facts['bits']:.2f} bits about the hand."
                 return Comment(text, omniscient=True)
@@ -420,10 +343,9 @@ class HanabiAnalysis(GameAnalysis):
         """
         if not history:
             return []
-        state, knowledge = self.game.initial_state(), HanabiKnowledge(self.game, player)
-        for event in state.apply_all(history).log.witnessed[player]:
-            knowledge.update(event)
-        hand = [self.game.deck.kinds[kind] for kind in knowledge.posterior.sample(rng)]
+        notes = self.game.initial_state().apply_all(history).observe(player).notes
+        assert isinstance(notes, HanabiKnowledge)
+        hand = [self.game.deck.kinds[kind] for kind in notes.posterior.sample(rng)]
         return replace_hand(history, player, hand)
 
 
@@ -432,26 +354,18 @@ def replace_hand(history: Sequence[Step], player: int, hand: Sequence[str]) -> l
 
     It need not be legal. `hand` begins with the oldest card.
     """
-    steps, origins, mover = list(history), list[tuple[int, int]](), 0
-    # For each card that the player holds: the step that dealt it, and its place there.
-    for number, step in enumerate(history):
-        match step.action:
-            case HanabiDeal(hands):
-                origins = [(number, place) for place in range(len(hands[player]))]
+    steps, held = list(history), list[str | None](hand)
+    # Backwards, so that each card is found in the slot in which it was dealt.
+    for number in reversed(range(len(history))):
+        match history[number].action:
+            case PlaySlot(slot) | DiscardSlot(slot) if history[number].player == player:
+                held.insert(slot - 1, None)  # All players have seen this card, so it stays.
             # The player who has moved last draws.
-            case DrawCard() if mover == player:
-                origins.append((number, 0))
-            case PlaySlot(slot) | DiscardSlot(slot) if step.player == player:
-                # The newer cards move down, as in the hand.
-                del origins[slot - 1]
-        if step.player != CHANCE:
-            mover = step.player
-    # Cards that were played or discarded stay: all players have seen them.
-    for (number, place), card in zip(origins, hand, strict=True):
-        action: Action = DrawCard(card)
-        if isinstance(dealt := steps[number].action, HanabiDeal):
-            cards = dealt.hands[player]
-            cards = (*cards[:place], card, *cards[place + 1 :])
-            action = HanabiDeal((*dealt.hands[:player], cards, *dealt.hands[player + 1 :]))
-        steps[number] = Step(CHANCE, action)
+            case DrawCard() if history[number - 1].player == player:
+                if card := held.pop():
+                    steps[number] = Step(CHANCE, DrawCard(card))
+            case HanabiDeal(hands):
+                cards = tuple(new or old for new, old in zip(held, hands[player], strict=True))
+                dealt = (*hands[:player], cards, *hands[player + 1 :])
+                steps[number] = Step(CHANCE, HanabiDeal(dealt))
     return steps

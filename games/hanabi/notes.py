@@ -35,12 +35,14 @@ class HeldCard(NamedTuple):
     """Kinds that it may have by the hints."""
     hinted: bool = False
     """True if a hint has named it. Other hints only exclude their colour or rank."""
+    meaning: Kinds = -1
+    """Kinds that it may have by what players have agreed on; -1 is the set of all."""
 
     def after_hint(self, shown: Kinds, named: bool) -> HeldCard:
         """Return the card after a hint of these kinds that names it, or does not name it."""
         # A hint also says of the cards that it does not name that they differ.
         kinds = self.kinds & shown if named else self.kinds & ~shown
-        return HeldCard(self.card, kinds, self.hinted or named)
+        return self._replace(kinds=kinds, hinted=self.hinted or named)
 
 
 class HanabiNotes(Notes):
@@ -191,7 +193,7 @@ class HanabiArrays(GameArrays):
         notes: HanabiNotes = observation.notes  # type: ignore[assignment]
         size, number, one_hot = self.game.hand_size, len(self.game.deck.kinds), self._one_hot
         # Row 0 is the observer, as in the canonical observations of the learning environment.
-        seats = (notes.player, *self.game.others(notes.player))
+        seats = (notes.player, *self.game.others[notes.player])
         # A hand is shorter while its owner waits for a card, and in the last round; a card of no
         # kind is an empty slot.
         empty = (HeldCard(None, 0),) * size
@@ -215,9 +217,9 @@ def _move_row(notes: HanabiNotes, player: int) -> bytearray:
     game, move = notes.game, notes.moves.get(player)
     row = bytearray(5 + game.hand_size)
     if isinstance(move, HintGiven):
-        row[0] = 4 if move.rank else 3
+        number, colours = game.deck.hints.index(move.name), game.deck.colours
+        row[0], row[4] = (3, number + 1) if number < colours else (4, number - colours + 1)
         row[3] = (move.target - notes.player) % game.num_players + 1
-        row[4] = move.rank or game.deck.hints.index(move.name) + 1
         # Columns 5 and later are the slots, which are numbered from 1.
         for slot in move.slots:
             row[4 + slot] = 1

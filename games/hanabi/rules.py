@@ -62,22 +62,12 @@ class DiscardSlot(Action, template="discard slot {self.slot}"):
 
 
 @dataclass(frozen=True, slots=True)
-class HintColour(Action, template="hint Player {self.target} {self.colour}"):
-    """Show another player all its cards of one colour."""
+class Hint(Action, template="hint Player {self.target} {self.name}"):
+    """Show another player all its cards of one colour or rank."""
 
     target: int
-    colour: str
-
-
-@dataclass(frozen=True, slots=True)
-class HintRank(Action, template="hint Player {self.target} rank {self.rank}"):
-    """Show another player all its cards of one rank."""
-
-    target: int
-    rank: int
-
-
-HanabiHint = HintColour | HintRank
+    name: str
+    """A name of `HanabiDeck.hints`: `red`, `rank 2`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,17 +148,11 @@ class HintGiven(Event):
 
     player: int
     target: int
-    colour: str | None
-    """The colour that is named; None in a hint of a rank."""
-    rank: int | None
+    name: str
+    """The colour or rank, as in `HanabiDeck.hints`."""
     slots: tuple[int, ...]
     tokens: int
     """Hint tokens left."""
-
-    @property
-    def name(self) -> str | int:
-        """The colour or rank, as in `HanabiDeck.hints`."""
-        return self.colour or self.rank or 0
 
 
 @cache
@@ -225,12 +209,9 @@ class Hanabi(Game):
         """Return the cards in the fireworks; 0 after the last life (Bard et al. 2020)."""
         return sum(fireworks) if lives else 0
 
-    def others(self, player: int) -> tuple[int, ...]:
-        """Return all seats but one, in turn order from its left."""
-        return self._others[player]
-
     @cached_property
-    def _others(self) -> tuple[tuple[int, ...], ...]:
+    def others(self) -> tuple[tuple[int, ...], ...]:
+        """For each seat the others, in turn order from its left."""
         seats = range(self.num_players)
         return tuple((*seats[player + 1 :], *seats[:player]) for player in seats)
 
@@ -240,8 +221,7 @@ class Hanabi(Game):
         yield from map(PlaySlot, slots)
         yield from map(DiscardSlot, slots)
         for target in range(self.num_players):
-            for name in self.deck.hints:
-                yield HintColour(target, name) if isinstance(name, str) else HintRank(target, name)
+            yield from (Hint(target, name) for name in self.deck.hints)
 
     @property
     def return_scale(self) -> ReturnScale:
@@ -249,13 +229,12 @@ class Hanabi(Game):
         return ReturnScale("score", "points", 0.0, float(len(self.deck.kinds)), has_winner=False)
 
     def hint_given(
-        self, player: int, hint: HanabiHint, hand: Sequence[str | None], tokens: int
+        self, player: int, hint: Hint, hand: Sequence[str | None], tokens: int
     ) -> HintGiven:
         """Return the event of a player's hint to this hand; `tokens` are left after it."""
-        colour, rank = (hint.colour, None) if isinstance(hint, HintColour) else (None, hint.rank)
-        named, index = self.deck.named_by[colour or rank or 0], self.deck.index
+        named, index = self.deck.named_by[hint.name], self.deck.index
         slots = [n for n, card in enumerate(hand, 1) if card and named >> index[card] & 1]
-        return HintGiven(player, hint.target, colour, rank, tuple(slots), tokens)
+        return HintGiven(player, hint.target, hint.name, tuple(slots), tokens)
 
     def initial_state(self) -> HanabiState:
         """Return the position before the deal."""
@@ -265,8 +244,7 @@ class Hanabi(Game):
         """Return the oldest card's discard, else the hints: a wrong play costs a life."""
         legal = observation.legal_actions
         # A hint costs a token only, and the oldest card is the one that players discard anyway.
-        hints = (*legal.of(HintColour), *legal.of(HintRank))
-        return legal.of(DiscardSlot)[:1] or hints or legal
+        return legal.of(DiscardSlot)[:1] or legal.of(Hint) or legal
 
 
 class HanabiState(State):
@@ -356,7 +334,7 @@ class HanabiState(State):
         numbers = (*range(slots),)
         if self.tokens < game.options.hint_tokens:
             numbers += (*range(game.hand_size, game.hand_size + slots),)
-        for target in game.others(player) if self.tokens else ():
+        for target in game.others[player] if self.tokens else ():
             # A hint must name at least one card.
             hints = 0
             for card in self.hands[target]:
@@ -381,7 +359,7 @@ class HanabiState(State):
         self.hands = hands
         self.log.append(HandsDealt(self.game.hand_size, sum(self.deck)))
         for player, hand in enumerate(hands):
-            self.log.append(HandSeen(player, hand, self.game.others(player)))
+            self.log.append(HandSeen(player, hand, self.game.others[player]))
         self._begin_turn(0)
 
     def _draw(self, card: str) -> None:
@@ -389,7 +367,7 @@ class HanabiState(State):
         self._take(card)
         self._set_hand((*self.hands[player], card))
         left = sum(self.deck)
-        self.log.append(CardDrawn(player, card, left, self.game.others(player)))
+        self.log.append(CardDrawn(player, card, left, self.game.others[player]))
         self.log.append(UnseenCardDrawn(player, left))
         self._next_turn()
 
@@ -406,7 +384,7 @@ class HanabiState(State):
                 self._recover_token()
                 card = self._leave_hand(slot)
                 self.log.append(CardDiscarded(player, slot, card, self.tokens))
-            case HintColour(target) | HintRank(target):
+            case Hint(target):
                 self.tokens -= 1
                 hand = self.hands[target]
                 self.log.append(self.game.hint_given(player, action, hand, self.tokens))

@@ -35,8 +35,8 @@ from games.hanabi.rules import (
     Hanabi,
     HandsDealt,
     HandSeen,
+    Hint,
     HintGiven,
-    HintRank,
     UnseenCardDrawn,
 )
 
@@ -80,21 +80,17 @@ FIRST_GAME = FirstGame(
 def _deck_left(number: int) -> str:
     # The last round begins when the last card is drawn.
     if number:
-        return f"{number} {'card is' if number == 1 else 'cards are'} left in the deck."
+        return f"{pluralize(number, 'card')} {'is' if number == 1 else 'are'} left in the deck."
     return "The deck is empty: each player has one more turn."
 
 
-def _lives(number: int) -> str:
-    return "1 life" if number == 1 else f"{number or 'no'} {'lives' if number else 'life'}"
+def _tokens_left(number: int) -> str:
+    return f"{pluralize(number, 'hint token')} left."
 
 
 def _words(deck: HanabiDeck, card: str) -> str:
     """Return the colour and the rank of a card in words: `green 2`."""
     return f"{deck.colour_name(card)} {deck.rank(card)}"
-
-
-def _tokens(number: int) -> str:
-    return f"{pluralize(number, 'hint token')} left."
 
 
 @cache
@@ -106,17 +102,15 @@ def hint_text(deck: HanabiDeck, kinds: Kinds) -> str:
         kinds: Kinds that the card may have by the hints.
     """
     colours, ranks = deck.names_in(kinds)
+    both = ((colours, deck.colour_names, ""), (ranks, range(1, deck.ranks + 1), "rank "))
     parts = list[str]()
-    if len(colours) == 1:
-        parts += colours
-    # The excluded colours are the shorter list after one or two hints.
-    elif len(colours) < deck.colours:
-        parts.append(f"not {'/'.join(n for n in deck.colour_names if n not in colours)}")
-    if len(ranks) == 1:
-        parts.append(f"rank {ranks[0]}")
-    elif len(ranks) < deck.ranks:
-        missing = [str(r) for r in range(1, deck.ranks + 1) if r not in ranks]
-        parts.append(f"not rank {'/'.join(missing)}")
+    for possible, every, word in both:
+        # The excluded names are the shorter list after one or two hints.
+        excluded = [str(name) for name in every if name not in possible]
+        if len(possible) == 1:
+            parts.append(f"{word}{possible[0]}")
+        elif excluded:
+            parts.append(f"not {word}{'/'.join(excluded)}")
     return ", ".join(parts) or "unknown"
 
 
@@ -237,7 +231,7 @@ class HanabiText(GameText):
             "of that colour or rank in its hand are pointed out to everybody, so the other cards "
             "do not have it. The hint must fit at least one card.",
             f"The game starts with {pluralize(options.hint_tokens, 'hint token')} and "
-            f"{_lives(options.lives)}. It ends when all "
+            f"{options.lives} {'life' if options.lives == 1 else 'lives'}. It ends when all "
             "lives are lost (the score is 0), when all fireworks are complete, or when the deck is "
             "empty and each player has had one more turn.",
             "Your action: play slot SLOT | discard slot SLOT | hint PLAYER COLOUR | hint PLAYER "
@@ -260,20 +254,18 @@ class HanabiText(GameText):
             case CardPlayed(player, slot, card, fits, lives, tokens):
                 result = "it fits."
                 if not fits:
-                    are = "are" if lives > 1 else "is"
-                    result = f"it does not fit; {_lives(lives)} {are} left."
+                    have = {0: "no life is", 1: "1 life is"}.get(lives, f"{lives} lives are")
+                    result = f"it does not fit; {have} left."
                 elif deck.rank(card) == deck.ranks:
                     firework = f"the {deck.colour_name(card)} firework"
-                    result = f"it fits and completes {firework}. {_tokens(tokens)}"
+                    result = f"it fits and completes {firework}. {_tokens_left(tokens)}"
                 return f"{names[player]} plays slot {slot}, {card}: {result}"
             case CardDiscarded(player, slot, card, tokens):
-                return f"{names[player]} discards slot {slot}, {card}. {_tokens(tokens)}"
-            case HintGiven(player, target, colour, rank, slots, tokens):
+                return f"{names[player]} discards slot {slot}, {card}. {_tokens_left(tokens)}"
+            case HintGiven(player, target, name, slots, tokens):
                 named = f"{'slot' if len(slots) == 1 else 'slots'} {', '.join(map(str, slots))}"
-                return (
-                    f"{names[player]} hints {names[target]} {colour or f'rank {rank}'}: {named}. "
-                    f"{_tokens(tokens)}"
-                )
+                hint = f"{names[player]} hints {names[target]} {name}"
+                return f"{hint}: {named}. {_tokens_left(tokens)}"
             case _:
                 raise TypeError(f"{event!r} is not an event of Hanabi")
 
@@ -311,7 +303,7 @@ class HanabiText(GameText):
         yield f"- discarded: {', '.join(discards) or 'none'}"
         fitting = [card for n, card in enumerate(deck.kinds) if notes.prospects.fitting >> n & 1]
         yield f"- next to play: {', '.join(fitting) or 'none'}"
-        for player in game.others(notes.player):
+        for player in game.others[notes.player]:
             # What others know of their cards decides which hint helps them.
             hand = self._hand(notes.hands[player])
             yield f"- hand of {game.seat_names[player]}, and what hints say: {hand}"
@@ -382,8 +374,8 @@ class HanabiView(NotesView):
             for slot in range(1, len(notes.hands[seat]) + 1):
                 yield str(DiscardSlot(slot)), f"No discard while {all_of} there."
         elif not notes.tokens:
-            for target in self.game.others(seat):
-                yield str(HintRank(target, 1)), "No hint without a hint token."
+            for target in self.game.others[seat]:
+                yield str(Hint(target, "rank 1")), "No hint without a hint token."
 
     def _discards(self) -> Iterator[Tile]:
         """Yield the ranks of each colour that are out of the game, such as R113."""

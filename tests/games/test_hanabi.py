@@ -21,9 +21,8 @@ from games.hanabi.rules import (
     DrawCard,
     Hanabi,
     HanabiDeal,
-    HintColour,
+    Hint,
     HintGiven,
-    HintRank,
     PlaySlot,
 )
 
@@ -42,14 +41,13 @@ def test_deck_has_the_copies_of_the_card_game() -> None:
 def test_hint_names_all_cards_and_no_others() -> None:
     state = deal(Hanabi(), "R1 R1 R1 Y2 Y2", "R2 G3 R4 W5 B1")
     move(state, "hint Player 1 red")
-    assert state.log.events[-1] == HintGiven(0, 1, "red", None, (1, 3), 7)
+    assert state.log.events[-1] == HintGiven(0, 1, "red", (1, 3), 7)
     move(state, "hint Player 0 rank 2")
-    assert state.log.events[-1] == HintGiven(1, 0, None, 2, (4, 5), 6)
+    assert state.log.events[-1] == HintGiven(1, 0, "rank 2", (4, 5), 6)
     # A hint must fit a card, and players give none to themselves.
     legal = state.legal_actions(0)
-    assert HintColour(1, "yellow") not in legal
-    hints = [action for action in legal if isinstance(action, HintColour | HintRank)]
-    assert {hint.target for hint in hints} == {1}
+    assert Hint(1, "yellow") not in legal
+    assert {hint.target for hint in legal.of(Hint)} == {1}
 
 
 def test_tokens_limit_hints_and_discards() -> None:
@@ -58,7 +56,7 @@ def test_tokens_limit_hints_and_discards() -> None:
         state.apply(0, DiscardSlot(1))
     move(state, "hint Player 1 yellow", "hint Player 0 red", "hint Player 1 rank 1")
     assert state.tokens == 0
-    assert not state.legal_actions(1).of(HintColour) and not state.legal_actions(1).of(HintRank)
+    assert not state.legal_actions(1).of(Hint)
     move(state, "discard slot 1", "draw R2")
     assert state.tokens == 1
     assert state.hands == (("R1", "R1"), ("Y1", "R2"))
@@ -138,9 +136,8 @@ def test_a_seed_fixes_the_order_of_the_deck() -> None:
                 state.apply(CHANCE, drawn)
                 continue
             legal = state.legal_actions(state.player)
-            discards = legal.of(DiscardSlot)
-            hints = (*legal.of(HintRank), *legal.of(HintColour))
-            state.apply(state.player, (discards or hints)[0 if play_first else -1])
+            moves = legal.of(DiscardSlot) or legal.of(Hint)
+            state.apply(state.player, moves[0 if play_first else -1])
         orders.append(cards)
     assert len(orders[0]) == 25
     assert orders[0] == orders[1]
@@ -204,12 +201,11 @@ def open_spiel_number(game: Hanabi, player: int, action: Action) -> int:
             return slot - 1
         case PlaySlot(slot):
             return size + slot - 1
-        case HintColour(target, colour):
-            place = (target - player) % game.num_players - 1
-            return 2 * size + place * deck.colours + deck.colour_names.index(colour)
-        case HintRank(target, rank):
-            place = (target - player) % game.num_players - 1
-            return 2 * size + others * deck.colours + place * deck.ranks + rank - 1
+        case Hint(target, name):
+            place, number = (target - player) % game.num_players - 1, deck.hints.index(name)
+            if number < deck.colours:
+                return 2 * size + place * deck.colours + number
+            return 2 * size + others * deck.colours + place * deck.ranks + number - deck.colours
     raise AssertionError(action)
 
 

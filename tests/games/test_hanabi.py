@@ -136,7 +136,7 @@ def test_a_seed_fixes_the_order_of_the_deck() -> None:
                 state.apply(CHANCE, drawn)
                 continue
             legal = state.legal_actions(state.player)
-            moves = legal.of(DiscardSlot) or legal.of(Hint)
+            moves: tuple[Action, ...] = legal.of(DiscardSlot) or legal.of(Hint)
             state.apply(state.player, moves[0 if play_first else -1])
         orders.append(cards)
     assert len(orders[0]) == 25

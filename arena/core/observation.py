@@ -268,6 +268,8 @@ class GameText:
 
     omission_notice: ClassVar[str] = "What was said before is left out."
     """Text for a reader whose earlier messages had to be removed."""
+    kept_events: ClassVar[tuple[type[Event], ...]] = ()
+    """Events that a summary narrates, although they are among the omitted ones."""
     notes_type: ClassVar[Callable[..., Notes]] = Notes
     """Class of `new_notes`; called with the game and the seat."""
     table_shows_notes: ClassVar[bool] = False
@@ -325,12 +327,14 @@ class GameText:
     def summarise(self, observation: Observation, level: TextLevel, forget: int) -> str:
         """Return an observation as shorter text, without a list of the first `forget` events.
 
-        The default describes the later events only, with notes at the level "events" too, because
-        they replace the omitted events.
+        The default narrates `kept_events` and the later events, with notes at the level "events"
+        too, because they replace the omitted events.
         """
         shown: TextLevel = "notes" if level == "events" else level
-        start = f"{self._introduction(observation)} {self.omission_notice}"
-        return f"{start}\n{self.describe(observation, shown, forget)}"
+        lines = [f"{self._introduction(observation)} {self.omission_notice}"]
+        omitted = observation.events[:forget]
+        lines += [self.narrate(event) for event in omitted if isinstance(event, self.kept_events)]
+        return "\n".join((*lines, self.describe(observation, shown, forget)))
 
     def new_notes(self, player: int) -> Notes:
         """Return empty notes for `player`."""

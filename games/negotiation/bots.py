@@ -15,9 +15,15 @@ from typing import ClassVar
 
 from arena import Action, Observation, Seat
 from arena.agents.agent import EvenBot
-from games.negotiation.deals import TOTAL_VALUE, worth
 from games.negotiation.knowledge import NegotiationKnowledge
-from games.negotiation.rules import ACCEPT, WALK_AWAY, Negotiation, ProposeDivision
+from games.negotiation.rules import (
+    ACCEPT,
+    TOTAL_VALUE,
+    WALK_AWAY,
+    Negotiation,
+    ProposeDivision,
+    worth,
+)
 
 
 class TimeDependentBot(EvenBot):
@@ -38,7 +44,7 @@ class TimeDependentBot(EvenBot):
         1 in the last, and the reserve is an equal share of the 10 points, or the points of walking
         away if these are more.
         """
-        reserve = max(TOTAL_VALUE / self.game.num_players, self.game.options.walk_away)
+        reserve = max(TOTAL_VALUE / 2, self.game.options.walk_away)
         time = (turn - 1) / (self.game.options.turns - 1)
         # time ** (1 / beta) is the polynomial function of the paper with k = 0.
         return TOTAL_VALUE - (TOTAL_VALUE - reserve) * math.pow(time, 1 / self.beta)
@@ -56,26 +62,12 @@ class TimeDependentBot(EvenBot):
             return [WALK_AWAY if better else ACCEPT]
         # Never empty: to keep everything is worth 10, and no target is higher.
         enough = [offer for offer in offers if worth(offer.kept, notes.own) >= target]
-        scores = self._scores(enough, notes)
+        other, means = 1 - notes.player, notes.mean_values()
+        # As in Nash's solution, but with means over all values that are possible for the other.
+        scores = [worth(o.shares(notes.player, notes.counts)[other], means) for o in enough]
         # Items that are worth nothing to the bot are given away: they can only raise the score.
         best = max(scores)
         return [o for o, score in zip(enough, scores, strict=True) if math.isclose(score, best)]
-
-    def _scores(
-        self, offers: Sequence[ProposeDivision], notes: NegotiationKnowledge
-    ) -> list[float]:
-        """Return, for each offer, the product of the expected points of the other players.
-
-        As in Nash's solution, but with means over all values that are possible for the others.
-        """
-        players = self.game.num_players
-        others = [(notes.player + step) % players for step in range(1, players)]
-        means = [notes.mean_values(player) for player in others]
-        shares = (offer.shares(notes.player, players, notes.counts) for offer in offers)
-        return [
-            math.prod(worth(each[p], mean) for p, mean in zip(others, means, strict=True))
-            for each in shares
-        ]
 
 
 class Conceder(TimeDependentBot):

@@ -13,15 +13,12 @@ from __future__ import annotations
 
 import math
 import random
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from operator import mul
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from arena import (
     CHANCE,
@@ -47,20 +44,11 @@ from arena.evaluation.talk import (
     comment_talk,
     with_talk,
 )
-from games.negotiation.deals import (
+from games.negotiation.notes import NegotiationNotes
+from games.negotiation.rules import (
     ITEMS,
     SINGULAR,
     TOTAL_VALUE,
-    Triple,
-    Values,
-    all_counts,
-    divisions,
-    other_values,
-    value_vectors,
-    worth,
-)
-from games.negotiation.notes import NegotiationNotes
-from games.negotiation.rules import (
     AcceptOffer,
     ClaimValue,
     DealItems,
@@ -72,55 +60,39 @@ from games.negotiation.rules import (
     PromiseAnswer,
     PromiseItems,
     ProposeDivision,
+    Triple,
+    Values,
     numbers,
+    other_values,
+    proposals,
+    worth,
 )
 
 
 class NegotiationKnowledge(NegotiationNotes):
-    """Notes of one player with the possible values of the others, which are equally likely."""
+    """Notes of one player with the possible values of the other, which are equally likely."""
 
-    def possible(self) -> tuple[Values, ...]:
-        """Return the possible values of the others, in turn order; () before the deal."""
-        if not self.own:
-            return ()
-        return other_values(self.counts, self.own, self.game.num_players)
+    def possible(self) -> tuple[Triple, ...]:
+        """Return the possible values of the other player; () before the deal."""
+        return other_values(self.counts, self.own) if self.own else ()
 
-    def marginal(self, player: int) -> Counter[Triple]:
-        """Return the possible values of one other player, with how often each occurs."""
-        # `possible` lists the others in turn order from the next player on.
-        number = (player - self.player - 1) % self.game.num_players
-        return Counter(others[number] for others in self.possible())
-
-    def mean_values(self, player: int) -> list[float]:
-        """Return the mean value of each type to one other player."""
-        vectors = self.marginal(player)
-        columns = zip(*vectors, strict=True)
-        # The numbers of occurrences are the weights.
-        return [sum(map(mul, column, vectors.values())) / vectors.total() for column in columns]
+    def mean_values(self) -> list[float]:
+        """Return the mean value of each type to the other player."""
+        return [sum(column) / len(column) for column in zip(*self.possible(), strict=True)]
 
     def world_count(self) -> int:
-        """Return the number of possible values of the others; before the deal, of all deals."""
-        if self.own:
-            return len(self.possible())
-        return sum(values.total() for values in _deals(self.game.num_players))
+        """Return the number of possible values of the other player; 1 before the deal."""
+        return max(len(self.possible()), 1)
 
     def placement(self) -> Placement:
-        """Return the probability of each value of one item, by player and type."""
-        names, players = self.game.seat_names, range(self.game.num_players)
-        others = [player for player in players if player != self.player]
+        """Return the probability of each value of one item, by type; no rows before the deal."""
+        name = self.game.seat_names[1 - self.player]
         rows = []
-        for player in others:
-            # Before the deal, all numbers of items are equally likely.
-            values = [self.marginal(player)] if self.own else _deals(len(players))
-            for item in range(len(ITEMS)):
-                shares = [0.0] * (TOTAL_VALUE + 1)
-                for each in values:
-                    for vector, number in each.items():
-                        shares[vector[item]] += number / each.total() / len(values)
-                rows.append(tuple(shares))
+        for column in zip(*self.possible(), strict=True):
+            rows.append(tuple(column.count(v) / len(column) for v in range(TOTAL_VALUE + 1)))
         return Placement(
-            tuple(f"{noun} ({names[player]})" for player in others for noun in SINGULAR),
-            tuple(f"worth to {names[player]}" for player in others for _ in SINGULAR),
+            tuple(f"{noun} ({name})" for noun in SINGULAR),
+            (f"worth to {name}",) * len(ITEMS),
             tuple(map(str, range(TOTAL_VALUE + 1))),
             tuple(rows),
         )
@@ -128,15 +100,6 @@ class NegotiationKnowledge(NegotiationNotes):
     def entropy(self) -> float:
         """Return log2 of the number of possible values."""
         return math.log2(self.world_count())
-
-
-@lru_cache
-def _deals(players: int) -> list[Counter[Triple]]:
-    """Return, for all numbers of items, the values of one player and how many deals have them."""
-    return [
-        Counter({own: len(other_values(counts, own, players)) for own in value_vectors(counts)})
-        for counts in all_counts()
-    ]
 
 
 # Talk
@@ -182,8 +145,7 @@ class NegotiationTalk(GameTalk):
             if not isinstance(action, ProposeDivision):
                 return None
             dealt = next(event for event in events if isinstance(event, ItemsDealt))
-            seat = 1 - speaker if promise.to is None else promise.to
-            share = action.shares(speaker, self.game.num_players, dealt.counts)[seat]
+            share = action.shares(speaker, dealt.counts)[1 - speaker]
             return share[SINGULAR.index(promise.item)] >= promise.number
         # An answer is due when there is an offer; a counter-offer rejects it.
         offered = _offered(speaker, events)
@@ -268,14 +230,6 @@ class BargainingReference:
     less."""
 
 
-def points_table(counts: Triple, values: Values) -> NDArray[np.int64]:
-    """Return the points of each division: shape (divisions, players), in their order."""
-    # Shapes: (divisions, players, types) and (players, types).
-    shares = np.array(divisions(counts, len(values)), np.int64)
-    points: NDArray[np.int64] = np.einsum("dpt,pt->dp", shares, np.array(values, np.int64))
-    return points
-
-
 @lru_cache(maxsize=256)
 def bargaining_reference(counts: Triple, values: Values, outside: int = 0) -> BargainingReference:
     """Return the reference points of a deal, by comparing all divisions.
@@ -285,8 +239,11 @@ def bargaining_reference(counts: Triple, values: Values, outside: int = 0) -> Ba
         values: Values of each player.
         outside: Points of each player when one walks away.
     """
+    # Shapes (divisions, players, types) and (players, types).
+    shares = np.array([offer.shares(0, counts) for offer in proposals(counts)])
+    worths = np.array(values)
     # Shape (points, players): equal points of several divisions once.
-    table = np.unique(points_table(counts, values), axis=0)
+    table = np.unique((shares * worths).sum(axis=2), axis=0)
     # Shape (a, b): whether division b gives no player less than division a, and one more. Equal
     # rows were merged, so no less for all means more for one, except of a row with itself.
     at_least = (table[np.newaxis] >= table[:, np.newaxis]).all(axis=2)
@@ -315,29 +272,19 @@ class NegotiationAssessor(SeatAssessor):
     game: Negotiation
 
     def _begin(self) -> None:
+        super()._begin()
         self._state = NegotiationState(self.game)
 
     def ply(self, ply: Ply) -> list[Assessment]:
         """Process the next ply. All assessments are made at the end."""
         self._state.apply(ply.player, ply.decision.action)
-        self._latest_ply = ply.number
-        return []
+        return super().ply(ply)
 
     def end(self, outcome: Outcome) -> list[Assessment]:
-        """Return the assessment of the result, and the knowledge, of each seat."""
-        found = list[Assessment]()
+        """Return the assessment of the result of each seat, and its knowledge."""
         # A game that was cut off before the deal has nothing to assess.
-        for player in self._assessed if self._state.values else ():
-            if self._wants("agreement"):
-                found.append(self._agreement(player))
-            if self._wants("knowledge"):
-                knowledge = NegotiationKnowledge(self.game, player)
-                for event in self._state.log.witnessed[player]:
-                    knowledge.update(event)
-                entropy = knowledge.entropy()
-                # Nothing can be learned for certain after the deal.
-                found.append(self._knowledge_of(player, entropy, entropy))
-        return found
+        is_wanted = self._state.values and self._wants("agreement")
+        return [*map(self._agreement, self._assessed if is_wanted else ()), *super().end(outcome)]
 
     def _agreement(self, player: int) -> Assessment:
         state = self._state
@@ -380,16 +327,15 @@ class NegotiationAnalysis(GameAnalysis):
     def resample(
         self, history: Sequence[Step], player: int, rng: random.Random
     ) -> list[Step] | None:
-        """Draw the values of the others again, by the rule of the deal; they are never revealed."""
+        """Draw the values of the other player again; they are never revealed."""
         steps = list(history)
         if steps:
             dealt = steps[0].action
             assert isinstance(dealt, DealItems)
             # Offers and talk depend on the counts only, so the rest of the history stays legal.
-            own, players = dealt.values[player], self.game.num_players
-            others = rng.choice(other_values(dealt.counts, own, players))
-            in_order = (own, *others)
-            values = tuple(in_order[(seat - player) % players] for seat in range(players))
+            own = dealt.values[player]
+            other = rng.choice(other_values(dealt.counts, own))
+            values = (own, other) if player == 0 else (other, own)
             steps[0] = Step(CHANCE, DealItems(dealt.counts, values))
         return steps
 

@@ -10,13 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arena import ArraySpec, Event, GameArrays, Notes, Observation, Spoken
-from games.negotiation.deals import ITEMS, MOST_OF_A_TYPE, TOTAL_VALUE, Triple, worth
 from games.negotiation.rules import (
+    ITEMS,
+    MOST_OF_A_TYPE,
+    TOTAL_VALUE,
     DivisionProposed,
     ItemsDealt,
     Negotiation,
     OfferAnswered,
+    Triple,
     ValuesDealt,
+    worth,
 )
 
 
@@ -33,8 +37,7 @@ class NegotiationNotes(Notes):
         """The values that the viewer knows, by seat."""
         self.offer: tuple[Triple, ...] = ()
         self.proposer: int | None = None
-        self.accepted: tuple[int, ...] = ()
-        """Players who have accepted the offer on the table."""
+        self.is_agreed = False
         self.spoken: dict[int, str] = {}
         """The latest message of each player."""
         self.latest_move: Event | None = None
@@ -62,12 +65,10 @@ class NegotiationNotes(Notes):
             case Spoken(player, text):
                 self.spoken[player] = text
             case DivisionProposed(player, shares):
-                self.offer, self.proposer, self.accepted = shares, player, ()
+                self.offer, self.proposer = shares, player
                 self.turn += 1
-            case OfferAnswered(player, "accept"):
-                self.accepted += (player,)
-                # The last acceptance ends the game, and no other turn begins.
-                self.turn += len(self.accepted) < self.game.num_players - 1
+            case OfferAnswered(_, answer):
+                self.is_agreed = answer == "accept"
         if isinstance(event, DivisionProposed | OfferAnswered):
             self.latest_move = event
 
@@ -84,17 +85,17 @@ class NegotiationArrays(GameArrays):
 
         - `items` (types,): items on the table. `values` (types,): own values.
         - `offer` (seats, types): the offer on the table; 0 without one.
-        - `agreed` (seats,): 1 for its proposer and those who have accepted it.
+        - `agreed` (seats,): 1 for its proposer, and for both once it is accepted.
         - `turn` (1,): number of the turn.
         - `stated` (seats, statements): the latest statements, with the option for them.
         """
-        players, types = self.game.num_players, len(ITEMS)
-        stated = ArraySpec((players, len(self.game.actions.statements)), 0, 1)
+        types = len(ITEMS)
+        stated = ArraySpec((2, len(self.game.actions.statements)), 0, 1)
         return {
             "items": ArraySpec((types,), 0, MOST_OF_A_TYPE),
             "values": ArraySpec((types,), 0, TOTAL_VALUE),
-            "offer": ArraySpec((players, types), 0, MOST_OF_A_TYPE),
-            "agreed": ArraySpec((players,), 0, 1),
+            "offer": ArraySpec((2, types), 0, MOST_OF_A_TYPE),
+            "agreed": ArraySpec((2,), 0, 1),
             "turn": ArraySpec((1,), 0, self.game.options.turns),
             **({"stated": stated} if stated.shape[1] else {}),
         }
@@ -108,13 +109,12 @@ class NegotiationArrays(GameArrays):
         if notes.offer:
             # Rows are seats from the observer on.
             arrays["offer"][:] = np.roll(np.array(notes.offer), -notes.player, axis=0)
-            # Whoever offers agrees to the own offer.
-            for player in (notes.proposer, *notes.accepted):
-                assert player is not None
-                arrays["agreed"][(player - notes.player) % self.game.num_players] = 1
+            arrays["agreed"][:] = notes.is_agreed
+            arrays["agreed"][int(notes.proposer != notes.player)] = 1
         arrays["turn"][0] = notes.turn
         for player, text in notes.spoken.items():
-            row = (player - notes.player) % self.game.num_players
             for statement in self.game.actions.attached(text):
-                arrays["stated"][row, self.game.actions.statements.index(statement)] = 1
+                arrays["stated"][
+                    int(player != notes.player), self.game.actions.statements.index(statement)
+                ] = 1
         return arrays

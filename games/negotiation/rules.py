@@ -1,12 +1,14 @@
 """Negotiation over items of private value: the game "deal or no deal".
 
-Rules of Lewis et al. (2017), see `deals`; offers and acceptance as in OpenSpiel's `bargaining`,
-whose returns are equal on the same deals (there the last turn may also be an offer, which ends the
-game like `reject` here). With three players an offer divides the items among all of them, and both
-others have to accept it in turn. The option `walk_away` is an outside option, see K. Binmore, A.
-Shaked and J. Sutton, "The outside option principle in bargaining", Quarterly Journal of Economics
-104 (1989), 753-770; here all players get the same points, and no deal within the turns still gives
-0. Numbers of items are in the order books, hats, balls.
+M. Lewis, D. Yarats, Y. N. Dauphin, D. Parikh and D. Batra, "Deal or no deal? End-to-end learning of
+negotiation dialogues", EMNLP 2017, section 2: 5 to 7 items of three types; all items together are
+worth 10 to each player; each type is worth something to at least one player, and some type to both.
+
+Offers and acceptance are those of OpenSpiel's `bargaining`, whose returns are equal on the same
+deals (there the last turn may also be an offer, which ends the game like `reject` here). The option
+`walk_away` is an outside option, see K. Binmore, A. Shaked and J. Sutton, "The outside option
+principle in bargaining", Quarterly Journal of Economics 104 (1989), 753-770; here both players get
+the same points, and no deal within the turns still gives 0.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, TypeVar
 
 from pydantic import Field
 
@@ -26,6 +28,7 @@ from arena import (
     ActionSet,
     Event,
     Game,
+    GameOptions,
     Observation,
     ReturnScale,
     Say,
@@ -36,31 +39,28 @@ from arena import (
 )
 from arena.core.action import Promise, Statement
 from arena.core.event import PrivateEvent
-from arena.core.game import SeatOptions
 from arena.core.text import pluralize
-from games.negotiation.deals import (
-    ITEMS,
-    MOST,
-    MOST_OF_A_TYPE,
-    SINGULAR,
-    TOTAL_VALUE,
-    Triple,
-    Values,
-    all_counts,
-    divisions,
-    is_allowed,
-    random_deal,
-    value_vectors,
-    worth,
-)
+
+ITEMS = ("books", "hats", "balls")
+SINGULAR = ("book", "hat", "ball")
+TOTAL_VALUE = 10
+FEWEST, MOST = 5, 7
+"""Limits of the number of items on the table."""
+MOST_OF_A_TYPE = 5
+"""Items of a type, at most, with at least one of each of the three types."""
+
+N = TypeVar("N", int, float)
+Triple = tuple[int, ...]
+"""A number for each of `ITEMS`."""
+Values = tuple[Triple, ...]
+"""Value of one item of each type, for each player."""
 
 
-class NegotiationOptions(SeatOptions):
+class NegotiationOptions(GameOptions):
     """Options of `negotiation`."""
 
-    players: int = Field(2, ge=2, le=3, description="Number of seats.")
     turns: int = Field(
-        10, ge=3, le=40, description="Turns of all players together, then there is no deal."
+        10, ge=3, le=40, description="Turns of both players together, then there is no deal."
     )
     talk: Literal[False, True, "statements"] = Field(
         True,
@@ -98,21 +98,15 @@ class ProposeDivision(Action):
     """Offer a division of all items."""
 
     kept: Triple
-    """Items for the player who offers."""
-    given: Triple | None = None
-    """Items for the next player in turn, with three players; the last one gets the rest."""
+    """Items for the player who offers; the other one gets the rest."""
 
     def __str__(self) -> str:
-        text = f"keep {numbers(self.kept)}"
-        return text if self.given is None else f"{text} give {numbers(self.given)}"
+        return f"keep {numbers(self.kept)}"
 
-    def shares(self, player: int, players: int, counts: Triple) -> tuple[Triple, ...]:
-        """Return the items for each of the `players`, by seat; `player` makes the offer."""
-        # In turn order from the player who offers; the last one gets the rest.
-        in_order = [self.kept] if self.given is None else [self.kept, self.given]
-        taken = [sum(column) for column in zip(*in_order, strict=True)]
-        in_order.append(tuple(c - t for c, t in zip(counts, taken, strict=True)))
-        return tuple(in_order[(seat - player) % players] for seat in range(players))
+    def shares(self, player: int, counts: Triple) -> tuple[Triple, Triple]:
+        """Return the items for each player, by seat; `player` makes the offer."""
+        rest = tuple(count - kept for count, kept in zip(counts, self.kept, strict=True))
+        return (self.kept, rest) if player == 0 else (rest, self.kept)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,16 +137,13 @@ class ClaimValue(Statement, template="claim {self.item} {self.value}"):
 
 @dataclass(frozen=True, slots=True)
 class PromiseItems(Promise):
-    """Promise a player so many items or more in the next own offer."""
+    """Promise the other player so many items or more in the next own offer."""
 
     number: int
     item: str
-    to: int | None = None
-    """None with two players."""
 
     def __str__(self) -> str:
-        to = "" if self.to is None else f" to Player {self.to}"
-        return f"promise {pluralize(self.number, self.item)}{to}"
+        return f"promise {pluralize(self.number, self.item)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,33 +196,51 @@ class OfferAnswered(Event):
     """The text of the action: `accept`, `reject` or `walk away`."""
 
 
-@lru_cache(maxsize=64)
-def proposals(counts: Triple, players: int) -> tuple[ProposeDivision, ...]:
-    """Return all offers of a division of these items, in a fixed order."""
-    return tuple(
-        ProposeDivision(shares[0], shares[1] if players == 3 else None)
-        for shares in divisions(counts, players)
-    )
+# Deals
+
+
+def worth(items: Sequence[int], values: Sequence[N]) -> N:
+    """Return what some items are worth; the values may be means."""
+    return sum((number * value for number, value in zip(items, values, strict=True)), start=0)
 
 
 @lru_cache
-def all_proposals(players: int) -> tuple[ProposeDivision, ...]:
-    """Return the offers of all deals: 108 for two players, 1,587 for three."""
-    amounts = range(MOST_OF_A_TYPE + 1)
-    if players == 2:
-        kept = product(amounts, repeat=len(ITEMS))
-        return tuple(ProposeDivision(each) for each in kept if sum(each) <= MOST)
-    # For each type a pair of the numbers that are kept and given.
-    pairs = [pair for pair in product(amounts, repeat=2) if sum(pair) <= MOST_OF_A_TYPE]
+def all_counts() -> tuple[Triple, ...]:
+    """Return all numbers of items that may lie on the table."""
+    # At least one of each type, as in the data of the paper.
+    numbers = product(range(1, MOST_OF_A_TYPE + 1), repeat=len(ITEMS))
+    return tuple(counts for counts in numbers if FEWEST <= sum(counts) <= MOST)
+
+
+@lru_cache
+def value_vectors(counts: Triple) -> tuple[Triple, ...]:
+    """Return all values for one player with which the items are worth `TOTAL_VALUE`: 9 to 26."""
+    numbers = product(range(TOTAL_VALUE + 1), repeat=len(ITEMS))
+    return tuple(values for values in numbers if worth(counts, values) == TOTAL_VALUE)
+
+
+@lru_cache(maxsize=512)
+def other_values(counts: Triple, own: Triple) -> tuple[Triple, ...]:
+    """Return all values of the other player that are possible beside the own values.
+
+    Values are drawn evenly, so these are equally likely.
+    """
     return tuple(
-        ProposeDivision(tuple(kept for kept, _ in types), tuple(given for _, given in types))
-        for types in product(pairs, repeat=len(ITEMS))
-        if sum(map(sum, types)) <= MOST
+        other
+        for other in value_vectors(counts)
+        if all(map(any, zip(own, other, strict=True)))
+        and any(map(all, zip(own, other, strict=True)))
     )
 
 
+@lru_cache(maxsize=64)
+def proposals(counts: Triple) -> tuple[ProposeDivision, ...]:
+    """Return all offers of a division of these items, in a fixed order."""
+    return tuple(map(ProposeDivision, product(*(range(number + 1) for number in counts))))
+
+
 class Negotiation(Game):
-    """Two or three players divide books, hats and balls; only the own values are known.
+    """Two players divide books, hats and balls; only the own values are known.
 
     Example:
         >>> state = Negotiation().initial_state()
@@ -252,6 +261,7 @@ class Negotiation(Game):
     level_bots = ("easy", "conceder", "boulware")
 
     name = "negotiation"
+    num_players = 2
     summary = "divide items of private value, by offers and talk"
     Options = NegotiationOptions
     options: NegotiationOptions
@@ -264,15 +274,16 @@ class Negotiation(Game):
 
     def _all_actions(self) -> Iterable[Action]:
         leave = [WALK_AWAY] if self.options.walk_away else []
-        moves = (ACCEPT, REJECT, *all_proposals(self.num_players), *leave)
+        kept = product(range(MOST_OF_A_TYPE + 1), repeat=len(ITEMS))
+        offers = [ProposeDivision(items) for items in kept if sum(items) <= MOST]
+        moves = (ACCEPT, REJECT, *offers, *leave)
         return (*moves, *self._statements()) if self.options.talk == "statements" else moves
 
     def _statements(self) -> Iterator[Statement]:
         amounts = range(1, MOST_OF_A_TYPE + 1)
-        others: Sequence[int | None] = range(self.num_players) if self.num_players > 2 else (None,)
         for item in SINGULAR:
             yield from (ClaimValue(item, value) for value in range(TOTAL_VALUE + 1))
-            yield from (PromiseItems(n, item, to) for n in amounts for to in others)
+            yield from (PromiseItems(n, item) for n in amounts)
             yield from (PromiseAccept(n, item) for n in amounts)
         answers = (ACCEPT, REJECT, *([WALK_AWAY] if self.options.walk_away else []))
         yield from (PromiseAnswer(str(answer)) for answer in answers)
@@ -307,29 +318,30 @@ class NegotiationState(State):
         self.offer: tuple[Triple, ...] = ()
         """Items for each player in the offer on the table; () if there is none."""
         self.proposer: int | None = None
-        self.accepted = 0
-        """Players who have accepted the offer on the table."""
+        self.is_agreed = False
         self.spoken = False
         """True once the player in turn has sent its message."""
-        self.is_agreed = False
         self.leaver: int | None = None
         """The player who has walked away."""
 
     # Chance
 
     def sample_chance(self, rng: random.Random) -> Action:
-        """Draw items and values, see `random_deal`."""
-        return DealItems(*random_deal(self.game.num_players, rng))
+        """Draw items and values: all numbers of items, then all possible values, equally likely."""
+        # Not even over all deals: items with many possible values would be more frequent.
+        counts = rng.choice(all_counts())
+        while True:  # Rejection; more than half of all values are possible.
+            first, second = (rng.choice(value_vectors(counts)) for _ in range(2))
+            if second in other_values(counts, first):
+                return DealItems(counts, (first, second))
 
     def _is_possible(self, action: Action) -> bool:
         # A replay may hold any numbers; those that break the rule are refused here.
-        return (
-            isinstance(action, DealItems)
-            and action.counts in all_counts()
-            and len(action.values) == self.game.num_players
-            and all(each in value_vectors(action.counts) for each in action.values)
-            and is_allowed(action.counts, action.values)
-        )
+        match action:
+            case DealItems(counts, (first, second)):
+                is_known = counts in all_counts() and first in value_vectors(counts)
+                return is_known and second in other_values(counts, first)
+        return False
 
     def _read_chance(self, text: str) -> Action | None:
         # There are too many deals to compare the text with each of them.
@@ -343,14 +355,14 @@ class NegotiationState(State):
 
     @property
     def may_offer(self) -> bool:
-        """True if all other players still have a turn to accept an offer of this turn."""
-        return self.turn + self.game.num_players - 1 <= self.game.options.turns
+        """True if the other player still has a turn to accept an offer of this turn."""
+        return self.turn < self.game.options.turns
 
     def _legal_actions(self, player: int) -> ActionSet:
         game = self.game
-        # The offer on the table is never the own one: it would have come back accepted by all.
+        # The offer on the table is never the own one: it would have ended the game.
         actions: list[Action] = [ACCEPT] if self.offer else []
-        actions += proposals(self.counts, game.num_players) if self.may_offer else [REJECT]
+        actions += proposals(self.counts) if self.may_offer else [REJECT]
         actions += [WALK_AWAY] if game.options.walk_away else []
         # One message for each turn, before the action that ends it: so a game always ends.
         if not game.options.talk or self.spoken:
@@ -366,22 +378,16 @@ class NegotiationState(State):
                 self.log.append(Spoken(player, text))
                 self.spoken = True
             case ProposeDivision():
-                shares = action.shares(player, self.game.num_players, self.counts)
-                self.offer, self.proposer, self.accepted = shares, player, 0
+                self.offer, self.proposer = action.shares(player, self.counts), player
                 self.log.append(DivisionProposed(player, self.offer))
-                self._next_turn(player)
+                # An offer is made only with a turn left, so the limit is never exceeded.
+                self.spoken = False
+                self._begin_turn(1 - player)
             case _:
-                self._answer(player, action)
-
-    def _answer(self, player: int, action: Action) -> None:
-        self.log.append(OfferAnswered(player, str(action)))
-        if action == ACCEPT:
-            self.accepted += 1
-            self.is_agreed = self.accepted == self.game.num_players - 1
-            self._next_turn(player)
-        else:
-            # To reject is legal only when no turns are left for another offer.
-            self.leaver, self.to_act = player if action == WALK_AWAY else None, ()
+                self.log.append(OfferAnswered(player, str(action)))
+                self.is_agreed = action == ACCEPT
+                # To reject is legal only when no turns are left for another offer.
+                self.leaver, self.to_act = player if action == WALK_AWAY else None, ()
 
     def _deal(self, counts: Triple, values: Values) -> None:
         # Items are public, values private: one event for each player.
@@ -391,14 +397,6 @@ class NegotiationState(State):
             self.log.append(ValuesDealt(player, each))
         self.to_act, self.turn = (0,), 1
 
-    def _next_turn(self, player: int) -> None:
-        self.spoken = False
-        if self.is_agreed:
-            self.to_act = ()
-        else:
-            # An offer is made only with enough turns left, so the limit is never exceeded.
-            self._begin_turn((player + 1) % self.game.num_players)
-
     # Results
 
     @property
@@ -406,7 +404,7 @@ class NegotiationState(State):
         """Points of each player; 0 if no player agrees or walks away."""
         if not self.is_agreed:
             points = 0 if self.leaver is None else self.game.options.walk_away
-            return (points,) * self.game.num_players
+            return (points, points)
         return tuple(worth(share, own) for share, own in zip(self.offer, self.values, strict=True))
 
     def returns(self) -> tuple[float, ...]:

@@ -28,17 +28,21 @@ from arena.core.action import Statement
 from arena.core.action_set import MOST_STATEMENTS
 from arena.core.observation import NotesView
 from arena.core.text import listed, pluralize
-from games.negotiation.deals import ITEMS, SINGULAR, TOTAL_VALUE, Triple, worth
 from games.negotiation.knowledge import NegotiationKnowledge
 from games.negotiation.notes import NegotiationNotes
 from games.negotiation.rules import (
+    ITEMS,
+    SINGULAR,
+    TOTAL_VALUE,
     ClaimValue,
     DivisionProposed,
     ItemsDealt,
     Negotiation,
     OfferAnswered,
     ProposeDivision,
+    Triple,
     ValuesDealt,
+    worth,
 )
 
 
@@ -52,22 +56,6 @@ def values_text(values: Sequence[float]) -> str:
     return ", ".join(f"{noun} {value:.3g}" for noun, value in zip(SINGULAR, values, strict=True))
 
 
-def _notation(game: Negotiation) -> str:
-    """Return the notation of actions with an example."""
-    talk = " | walk away" if game.options.walk_away else ""
-    talk += f"; before it, if you like: {Say.notation()}" if game.options.talk else ""
-    if game.num_players == 2:
-        return (
-            f"Your action: keep BOOKS HATS BALLS | accept | reject{talk}. For example, to keep 1 "
-            "book, no hats and 2 balls: keep 1 0 2"
-        )
-    return (
-        f"Your action: keep BOOKS HATS BALLS give BOOKS HATS BALLS | accept | reject{talk}. For "
-        "example, to keep 1 book and 2 balls and to give 1 hat to the next player: keep 1 0 2 give "
-        "0 1 0"
-    )
-
-
 def _offer_lines(notes: NegotiationNotes) -> Iterator[str]:
     """Yield items, own values, the offer and the turn."""
     yield (
@@ -78,12 +66,9 @@ def _offer_lines(notes: NegotiationNotes) -> Iterator[str]:
         yield "There is no offer yet."
         return
     names = notes.game.seat_names
-    # With three players one of them may have accepted already.
-    accepted = ", ".join(names[player] for player in notes.accepted)
     yield (
         f"Offer on the table, by {names[notes.proposer]}: you get "
         f"{items_text(notes.offer[notes.player])}, worth {notes.offered} of {TOTAL_VALUE} to you."
-        + (f" Accepted so far by {accepted}." if accepted else "")
     )
 
 
@@ -93,24 +78,20 @@ def _deductions(notes: NegotiationKnowledge) -> Iterator[str]:
         f"What follows from the rules ({pluralize(notes.world_count(), 'possibility')}, equally "
         "likely; offers and messages prove nothing):"
     )
-    for player, name in enumerate(notes.game.seat_names):
-        if player == notes.player:
-            continue
-        # Values of one player, weighted by the worlds in which they occur.
-        vectors, means = notes.marginal(player), notes.mean_values(player)
-        ranges = [
-            f"{item} {min(column)} to {max(column)}"
-            for item, column in zip(SINGULAR, zip(*vectors, strict=True), strict=True)
-        ]
-        yield f"- worth to {name}: {', '.join(ranges)}; on average {values_text(means)}"
-        if notes.offer:
-            share = notes.offer[player]
-            # The worth is linear in the values, so its mean is the worth at the mean values.
-            points, mean = [worth(share, values) for values in vectors], worth(share, means)
-            yield (
-                f"- the offer is worth {min(points)} to {max(points)} to {name}, {mean:.1f} on "
-                "average"
-            )
+    other = 1 - notes.player
+    name, possible, means = notes.game.seat_names[other], notes.possible(), notes.mean_values()
+    ranges = [
+        f"{item} {min(column)} to {max(column)}"
+        for item, column in zip(SINGULAR, zip(*possible, strict=True), strict=True)
+    ]
+    yield f"- worth to {name}: {', '.join(ranges)}; on average {values_text(means)}"
+    if notes.offer:
+        share = notes.offer[other]
+        # The worth is linear in the values, so its mean is the worth at the mean values.
+        points, mean = [worth(share, values) for values in possible], worth(share, means)
+        yield (
+            f"- the offer is worth {min(points)} to {max(points)} to {name}, {mean:.1f} on average"
+        )
 
 
 class NegotiationText(GameText):
@@ -118,6 +99,7 @@ class NegotiationText(GameText):
 
     game: Negotiation
     notes_type = NegotiationKnowledge
+    kept_events = (ItemsDealt, ValuesDealt)
 
     def synonyms(self) -> Mapping[str, str]:
         return {
@@ -152,25 +134,17 @@ class NegotiationText(GameText):
     def rules(self) -> str:
         """Return the rules for a player who does not know the game."""
         game = self.game
-        options, players = game.options, game.num_players
-        if players == 2:
-            offer = "how many books, hats and balls you keep; the other player gets the rest"
-            accepted = "When the other player accepts it"
-        else:
-            offer = (
-                "how many books, hats and balls you keep and how many the next player gets (Player "
-                "0 comes after Player 2); the third player gets the rest"
-            )
-            accepted = "When both other players, one after the other, have accepted the same offer"
+        options = game.options
         lines = [
-            f"Negotiation, {players} players. On the table lie 5 to 7 items: books, hats and "
+            "Negotiation, 2 players. On the table lie 5 to 7 items: books, hats and "
             "balls, at least one of each. What one book, hat or ball is worth is different for "
             "each player and known to this player only. All items together are worth "
             f"{TOTAL_VALUE} points to each player. Each type is worth something to at least one "
             "player, and some type to at least "
-            f"two{'.' if players == 2 else ', and some division gives points to all.'}",
+            "two.",
             "In turn, Player 0 first, a player makes an offer or accepts the offer on the table. "
-            f"An offer says {offer}. A new offer replaces the one before. {accepted}, the game "
+            "An offer says how many books, hats and balls you keep; the other player gets the "
+            "rest. A new offer replaces the one before. When the other player accepts it, the game "
             "ends and each player scores what its items are worth to itself.",
             f"There are {options.turns} turns in all. An offer can be made only while enough turns "
             "are left to accept it; after that you accept or reject the last one, and to reject it "
@@ -187,11 +161,10 @@ class NegotiationText(GameText):
                 "players read. Messages bind no player and need not be true."
             )
         if game.actions.statements:
-            to = " to Player NUMBER" if players == 3 else ""
             leave = "|walk away" if options.walk_away else ""
             lines.append(
                 "Statements: claim ITEM VALUE (what one is worth to you) | promise COUNT ITEM"
-                f"{to} (so many or more, in your next offer) | promise accept for COUNT ITEM | "
+                " (so many or more, in your next offer) | promise accept for COUNT ITEM | "
                 f"promise accept|reject{leave}."
             )
             lines.append(
@@ -199,7 +172,12 @@ class NegotiationText(GameText):
                 "in square brackets: say [claim hat 3] [promise accept for 2 hats] TEXT."
             )
         lines.append("Only your own points count: score as many as you can.")
-        lines.append(_notation(game))
+        talk = " | walk away" if options.walk_away else ""
+        talk += f"; before it, if you like: {Say.notation()}" if options.talk else ""
+        lines.append(
+            f"Your action: keep BOOKS HATS BALLS | accept | reject{talk}. For example, to keep 1 "
+            "book, no hats and 2 balls: keep 1 0 2"
+        )
         return "\n".join(lines)
 
     def narrate(self, event: Event) -> str:
@@ -233,31 +211,15 @@ class NegotiationText(GameText):
         if not legal:
             return
         # A grammar replaces the list of up to 360 offers.
-        forms = []
-        if legal.of(ProposeDivision):
-            keep = "keep BOOKS HATS BALLS"
-            forms.append(keep if self.game.num_players == 2 else f"{keep} give BOOKS HATS BALLS")
+        forms = ["keep BOOKS HATS BALLS"] if legal.of(ProposeDivision) else []
         forms += [str(a) for a in legal if not isinstance(a, ProposeDivision | Statement)]
         statement = "STATEMENT | " if legal.of(ClaimValue) else ""
         talk = f" Before it, if you like: {statement}{Say.notation()}." if legal.speech else ""
         yield f"Your action: {' | '.join(forms)}.{talk}"
 
-    def summarise(self, observation: Observation, level: TextLevel, forget: int) -> str:
-        """Return the situation without the first `forget` events; items, values and offer stay."""
-        lines = [f"{self._introduction(observation)} {self.omission_notice}"]
-        lines += [
-            self.narrate(event)
-            for event in observation.events[:forget]
-            if isinstance(event, ItemsDealt | ValuesDealt)
-        ]
-        lines += [self.narrate(event) for event in observation.events_since(forget)]
-        # The notes hold the offer on the table, which may be among the omitted events.
-        lines += self.situation(observation, "notes" if level == "events" else level)
-        return "\n".join(lines)
-
 
 ANSWERS = {"accept": "accepts", "reject": "rejects the last offer", "walk away": "walks away"}
-SEAT_TONES: tuple[Tone, ...] = ("seat0", "seat1", "seat2")
+SEAT_TONES: tuple[Tone, Tone] = ("seat0", "seat1")
 
 
 # Table
@@ -314,26 +276,18 @@ class NegotiationView(NotesView):
 
     def _offers(self) -> Iterator[Offer]:
         """Yield the steppers for the viewer's own offer, with all it asks for at first."""
-        notes, names, players = self.notes, self.game.seat_names, self.game.num_players
+        notes = self.notes
         if not notes.own:
             return
         share = notes.offer[notes.player] if notes.offer else notes.counts
         steppers = [
-            Stepper(f"{item} for you" if players > 2 else item, count, number, value)
+            Stepper(item, count, number, value)
             for item, count, number, value in zip(
                 ITEMS, notes.counts, share, notes.own, strict=True
             )
         ]
-        action, note = "keep {} {} {}", "What you keep; the others get the rest."
-        if players == 3:
-            action += " give {} {} {}"
-            note = "What you keep, and what the next player gets."
-            following = names[(notes.player + 1) % players]
-            steppers += [
-                Stepper(f"{item} for {following}", count)
-                for item, count in zip(ITEMS, notes.counts, strict=True)
-            ]
-        yield Offer(action, tuple(steppers), note, own=len(ITEMS))
+        note = "What you keep; the others get the rest."
+        yield Offer("keep {} {} {}", tuple(steppers), note, own=len(ITEMS))
 
 
 def _row(name: str, numbers: Triple, tone: Tone) -> TileRow:

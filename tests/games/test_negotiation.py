@@ -26,15 +26,6 @@ from arena.core.analysis import WeightedSum
 from arena.core.errors import IllegalAction, InvalidAction, UsageError
 from arena.episodes.measurement import measure_seats
 from arena.testing import check_game
-from games.negotiation.deals import (
-    all_counts,
-    divisions,
-    is_allowed,
-    other_values,
-    random_deal,
-    value_vectors,
-    worth,
-)
 from games.negotiation.knowledge import NegotiationKnowledge, bargaining_reference
 from games.negotiation.rules import (
     ACCEPT,
@@ -47,26 +38,27 @@ from games.negotiation.rules import (
     NegotiationState,
     ProposeDivision,
     ValuesDealt,
+    value_vectors,
+    worth,
 )
 
-TWO = DealItems((1, 4, 1), ((9, 0, 1), (2, 2, 0)))
-THREE = DealItems((2, 2, 1), ((4, 1, 0), (0, 3, 4), (1, 1, 6)))
+DEAL = DealItems((1, 4, 1), ((9, 0, 1), (2, 2, 0)))
 
 
 def after(deal: DealItems, *actions: Action, **options: Any) -> NegotiationState:
     """Return the position after this deal and these actions."""
-    state = Negotiation(players=len(deal.values), **options).initial_state()
+    state = Negotiation(**options).initial_state()
     for action in (deal, *actions):
         state.apply(state.to_act[0], action)
     return state
 
 
 def keep(*numbers: int) -> ProposeDivision:
-    return ProposeDivision(numbers[:3], numbers[3:] or None)
+    return ProposeDivision(numbers)
 
 
 def test_an_accepted_offer_divides_the_items() -> None:
-    state = after(TWO, keep(1, 0, 1))
+    state = after(DEAL, keep(1, 0, 1))
     assert state.offer == ((1, 0, 1), (0, 4, 0)) and state.returns() == (0, 0)
     state.apply(1, ACCEPT)
     assert state.is_terminal
@@ -76,7 +68,7 @@ def test_an_accepted_offer_divides_the_items() -> None:
 
 
 def test_the_first_player_cannot_accept() -> None:
-    state = after(TWO)
+    state = after(DEAL)
     # 2 * 5 * 2 divisions.
     assert len(state.legal_actions(0)) == 20
     for action in (ACCEPT, REJECT, keep(2, 0, 0)):
@@ -86,7 +78,7 @@ def test_the_first_player_cannot_accept() -> None:
 
 def test_the_last_turn_is_an_answer() -> None:
     offers = [keep(1, 4, 1)] * 3
-    state = after(TWO, *offers, turns=4)
+    state = after(DEAL, *offers, turns=4)
     assert list(state.legal_actions(1)) == [ACCEPT, REJECT]
     refused = state.clone()
     refused.apply(1, REJECT)
@@ -96,34 +88,8 @@ def test_the_last_turn_is_an_answer() -> None:
     assert state.returns() == (10, 0)
 
 
-def test_with_three_players_both_others_have_to_accept() -> None:
-    offer = keep(2, 0, 0, 0, 2, 0)
-    state = after(THREE, offer, ACCEPT)
-    assert state.to_act == (2,) and state.returns() == (0, 0, 0)
-    assert state.offer == ((2, 0, 0), (0, 2, 0), (0, 0, 1))
-    state.apply(2, ACCEPT)
-    assert state.returns() == (8, 6, 6)
-
-    state = after(THREE, offer, ACCEPT, keep(0, 0, 1, 2, 0, 0))
-    # From player 2 on: player 0 is next, player 1 gets the rest. It has to accept again.
-    assert state.offer == ((2, 0, 0), (0, 2, 0), (0, 0, 1)) and state.accepted == 0
-    for player in (0, 1):
-        state.apply(player, ACCEPT)
-    assert state.is_terminal and state.returns() == (8, 6, 6)
-
-
-def test_with_three_players_an_offer_needs_two_more_turns() -> None:
-    offer = keep(2, 2, 1, 0, 0, 0)
-    state = after(THREE, offer, offer, offer, turns=5)
-    assert list(state.legal_actions(0)) == [ACCEPT, REJECT]
-    state.apply(0, ACCEPT)
-    assert list(state.legal_actions(1)) == [ACCEPT, REJECT]
-    state.apply(1, REJECT)
-    assert state.is_terminal and state.returns() == (0, 0, 0)
-
-
 def test_one_message_in_each_turn() -> None:
-    state = after(TWO)
+    state = after(DEAL)
     turn, message = state.turn, Say("I need the book")
     state.apply(0, message)
     assert state.log.events[-1] == Spoken(0, "I need the book")
@@ -139,7 +105,7 @@ def test_one_message_in_each_turn() -> None:
 def test_chance_deals_only_by_the_rule() -> None:
     state = Negotiation().initial_state()
     text = "items 1 4 1; values 9 0 1, 2 2 0"
-    assert str(TWO) == text and state.parse(text) == TWO
+    assert str(DEAL) == text and state.parse(text) == DEAL
     for wrong in (
         "items 1 4 1; values 9 0 1, 2 2 1",  # Worth 11 to player 1.
         "items 1 1 1; values 9 0 1, 2 2 6",  # Three items.
@@ -154,7 +120,7 @@ def test_chance_deals_only_by_the_rule() -> None:
         state.apply(CHANCE, DealItems((1, 4, 1), ((9, 0, 1), (9, 0, 1))))
 
 
-@pytest.mark.parametrize("options", [{"players": 4}, {"turns": 2}, {"talk": "x"}])
+@pytest.mark.parametrize("options", [{"turns": 41}, {"turns": 2}, {"talk": "x"}])
 def test_options_are_checked(options: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match=next(iter(options))):
         Negotiation(**options)
@@ -163,40 +129,22 @@ def test_options_are_checked(options: dict[str, Any]) -> None:
 # The rule of the deal and exact knowledge
 
 
-def allowed_by_the_paper(counts: tuple[int, ...], values: tuple[tuple[int, ...], ...]) -> bool:
+def allowed_by_the_paper(values: tuple[tuple[int, ...], ...]) -> bool:
     """Return whether values keep the rule, written down a second time."""
     each_wanted = all(any(row[item] for row in values) for item in range(3))
-    shared = any(sum(row[item] > 0 for row in values) >= 2 for item in range(3))
-    gains = any(
-        all(worth(share, row) for share, row in zip(shares, values, strict=True))
-        for shares in divisions(counts, len(values))
-    )
-    return each_wanted and shared and gains
-
-
-def test_all_deals_of_two_players() -> None:
-    """The third condition of `is_allowed` follows from the first two, as the docstring says."""
-    for counts in all_counts():
-        for values in product(value_vectors(counts), repeat=2):
-            assert is_allowed(counts, values) == allowed_by_the_paper(counts, values)
-            first_two = all(map(any, zip(*values, strict=True))) and any(
-                a and b for a, b in zip(*values, strict=True)
-            )
-            assert is_allowed(counts, values) == first_two
+    return each_wanted and any(all(row[item] for row in values) for item in range(3))
 
 
 def test_deals_are_equally_likely() -> None:
     """Of the deals with the same items and own values, all others are drawn equally often."""
-    rng, counts = random.Random(1), Counter[Any]()
+    rng, counts, state = random.Random(1), Counter[Any](), Negotiation().initial_state()
     for _ in range(8_000):
-        items, values = random_deal(2, rng)
-        if items == (1, 4, 1):
-            counts[values] += 1
-    possible = [
-        (own, *others)
-        for own in value_vectors((1, 4, 1))
-        for others in other_values((1, 4, 1), own, 2)
-    ]
+        deal = state.sample_chance(rng)
+        assert isinstance(deal, DealItems)
+        if deal.counts == (1, 4, 1):
+            counts[deal.values] += 1
+    vectors = value_vectors((1, 4, 1))
+    possible = [pair for pair in product(vectors, repeat=2) if allowed_by_the_paper(pair)]
     assert set(counts) <= set(possible)
     mean = counts.total() / len(possible)
     statistic = sum((counts[values] - mean) ** 2 / mean for values in possible)
@@ -204,44 +152,39 @@ def test_deals_are_equally_likely() -> None:
     assert abs(statistic - freedom) < 4 * math.sqrt(2 * freedom)
 
 
-@pytest.mark.parametrize("players", [2, 3])
-def test_knowledge_equals_brute_force(players: int) -> None:
-    deal = TWO if players == 2 else THREE
-    for player, own in enumerate(deal.values):
-        knowledge = NegotiationKnowledge(Negotiation(players=players), player)
-        for event in (ItemsDealt(deal.counts), ValuesDealt(player, own)):
+def test_knowledge_equals_brute_force() -> None:
+    for player, own in enumerate(DEAL.values):
+        knowledge = NegotiationKnowledge(Negotiation(), player)
+        assert knowledge.world_count() == 1 and knowledge.placement().probabilities == ()
+        for event in (ItemsDealt(DEAL.counts), ValuesDealt(player, own)):
             knowledge.update(event)
-        vectors = [
-            values
-            for values in product(range(11), repeat=3)
-            if sum(map(int.__mul__, deal.counts, values)) == 10
-        ]
         worlds = [
-            others
-            for others in product(vectors, repeat=players - 1)
-            if allowed_by_the_paper(deal.counts, (own, *others))
+            other
+            for other in product(range(11), repeat=3)
+            if worth(DEAL.counts, other) == 10 and allowed_by_the_paper((own, other))
         ]
-        assert knowledge.world_count() == len(worlds)
+        assert knowledge.possible() == tuple(worlds)
         assert knowledge.entropy() == pytest.approx(math.log2(len(worlds)))
-        assert set(knowledge.possible()) == set(worlds)
-        for row in knowledge.placement().probabilities:
-            assert sum(row) == pytest.approx(1)
+        for item, row in enumerate(knowledge.placement().probabilities):
+            counted = Counter(world[item] for world in worlds)
+            assert row == pytest.approx([counted[value] / len(worlds) for value in range(11)])
         # Offers prove nothing.
-        knowledge.update(DivisionProposed(1 - player if player < 2 else 0, ((1, 4, 1), (0, 0, 0))))
+        knowledge.update(DivisionProposed(1 - player, ((1, 4, 1), (0, 0, 0))))
         assert knowledge.world_count() == len(worlds)
 
 
 @settings(deadline=None, max_examples=15)
-@given(st.integers(2, 3), st.integers(0, 10**6))
-def test_reference_points_equal_brute_force(players: int, seed: int) -> None:
-    counts, values = random_deal(players, random.Random(seed))
+@given(st.integers(0, 10**6))
+def test_reference_points_equal_brute_force(seed: int) -> None:
+    deal = Negotiation().initial_state().sample_chance(random.Random(seed))
+    assert isinstance(deal, DealItems)
+    counts, values = deal.counts, deal.values
     reference = bargaining_reference(counts, values)
     ways = [
         shares
-        for shares in product(product(*(range(count + 1) for count in counts)), repeat=players)
+        for shares in product(product(*(range(count + 1) for count in counts)), repeat=2)
         if all(map(int.__eq__, map(sum, zip(*shares, strict=True)), counts))
     ]
-    assert sorted(ways) == sorted(divisions(counts, players))
     points = {tuple(map(worth, shares, values)) for shares in ways}
     frontier = {
         p
@@ -260,10 +203,10 @@ def test_reference_points_equal_brute_force(players: int, seed: int) -> None:
 
 def test_measures_of_a_known_deal() -> None:
     game = Negotiation(talk=False)
-    assert bargaining_reference(TWO.counts, TWO.values).nash == (10, 8)
-    state = after(TWO, keep(1, 4, 1), keep(1, 4, 1), keep(1, 1, 1), ACCEPT)
+    assert bargaining_reference(DEAL.counts, DEAL.values).nash == (10, 8)
+    state = after(DEAL, keep(1, 4, 1), keep(1, 4, 1), keep(1, 1, 1), ACCEPT)
     assert state.returns() == (10, 6)
-    reference = bargaining_reference(TWO.counts, TWO.values)
+    reference = bargaining_reference(DEAL.counts, DEAL.values)
     assert (10, 6) not in reference.frontier and (10, 8) in reference.frontier
     match = Match(game, ["bot:conceder"] * 2, seed=3)
     episode = asyncio.run(play(match, match.seat()))
@@ -275,37 +218,35 @@ def test_measures_of_a_known_deal() -> None:
 
 def test_walking_away_ends_the_game_for_its_points() -> None:
     with pytest.raises(InvalidAction):
-        after(TWO).parse("walk away")
-    state = after(TWO, keep(1, 4, 1), WALK_AWAY, walk_away=3)
+        after(DEAL).parse("walk away")
+    state = after(DEAL, keep(1, 4, 1), WALK_AWAY, walk_away=3)
     assert state.is_terminal and state.returns() == (3, 3)
     assert state.reason() == "Player 1 walked away" and not state.is_agreed
     assert "Player 1 walks away." in state.observe(0).text()
-    late = after(TWO, keep(1, 4, 1), keep(1, 4, 1), REJECT, walk_away=3, turns=3)
+    late = after(DEAL, keep(1, 4, 1), keep(1, 4, 1), REJECT, walk_away=3, turns=3)
     assert late.returns() == (0, 0)  # No deal in time is not walking away.
     assert "each player scores 3 points" in state.game.text.rules()
 
 
 def test_nash_counts_from_the_points_of_walking_away() -> None:
-    assert bargaining_reference(TWO.counts, TWO.values, 8).nash == (10, 8)
+    assert bargaining_reference(DEAL.counts, DEAL.values, 8).nash == (10, 8)
     # No division gives both players nine points, so the best outcome is to walk away.
-    assert bargaining_reference(TWO.counts, TWO.values, 9).nash == (9, 9)
+    assert bargaining_reference(DEAL.counts, DEAL.values, 9).nash == (9, 9)
 
 
 # Bots, other libraries, conformance
 
 
-@pytest.mark.parametrize(("bot", "players"), [("conceder", 2), ("boulware", 2), ("conceder", 3)])
-def test_bots_beat_random(bot: str, players: int) -> None:
+@pytest.mark.parametrize("bot", ["conceder", "boulware"])
+def test_bots_beat_random(bot: str) -> None:
     """Mean points of the bot and of the random players at the same tables."""
-    game, own, others = make_game("negotiation", players=players), 0.0, 0.0
+    game, points = make_game("negotiation"), [0.0, 0.0]
     for seed in range(20):
-        seats = ["bot:random"] * players
-        seats[seed % players] = f"bot:{bot}"
+        seats = ["bot:random", f"bot:{bot}"] if seed % 2 else [f"bot:{bot}", "bot:random"]
         match = Match(game, seats, seed=seed)
         returns = asyncio.run(play(match, match.seat())).outcome.returns
-        own += returns[seed % players]
-        others += (sum(returns) - returns[seed % players]) / (players - 1)
-    assert own > (1.5 if players == 2 else 1.1) * others
+        points = [points[0] + returns[seed % 2], points[1] + returns[1 - seed % 2]]
+    assert points[0] > 1.5 * points[1]
 
 
 def test_returns_equal_those_of_open_spiel() -> None:
@@ -344,12 +285,11 @@ def test_returns_equal_those_of_open_spiel() -> None:
 
 
 def test_conformance_of_other_options() -> None:
-    check_game(make_game("negotiation", players=3, turns=6), range(1))
     check_game(make_game("negotiation", walk_away=4), range(1))
 
 
 def test_fallback_gives_nothing_away() -> None:
-    state = after(TWO, turns=3)
+    state = after(DEAL, turns=3)
     game = state.game
     assert list(game.fallback_actions(state.observe(0))) == [keep(1, 4, 1)]
     for _ in range(2):

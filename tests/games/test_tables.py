@@ -27,8 +27,7 @@ GAMES: list[tuple[str, dict[str, Any]]] = [
     ("kuhn_poker", {}),
     ("leduc_poker", {"players": 3}),
     ("liars_dice", {"players": 4, "dice": 5}),
-    ("negotiation", {"players": 2}),
-    ("negotiation", {"players": 3}),
+    ("negotiation", {}),
     ("tictactoe", {}),
     ("werewolf", {"players": 9, "hunter": True, "witch": True}),
 ]

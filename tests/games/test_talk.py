@@ -43,8 +43,7 @@ from games.hidden_roles.knowledge import FLOOR, belief_score
 from games.hidden_roles.notes import RoleNotes
 from games.hidden_roles.rules import PASS, ClaimSide, DealRoles, HiddenRolesGame, RoleDealt
 from games.hidden_roles.talk import Listener, RoleTalk, talker_rates
-from games.negotiation.deals import worth
-from games.negotiation.rules import ACCEPT, DealItems, ProposeDivision
+from games.negotiation.rules import ACCEPT, DealItems, ProposeDivision, worth
 from games.werewolf.bots import WerewolfTalker
 from games.werewolf.rules import DOCTOR, SEER, VILLAGER, WOLF
 from trainers.rewards import Rewards, SeatEpisode, default_reward
@@ -52,7 +51,7 @@ from trainers.rewards import Rewards, SeatEpisode, default_reward
 STATED = {
     "werewolf": make_game("werewolf", players=7, talk="statements"),
     "avalon": make_game("avalon", players=7, talk="statements", lady=True),
-    "negotiation": make_game("negotiation", players=3, talk="statements", walk_away=3),
+    "negotiation": make_game("negotiation", talk="statements", walk_away=3),
 }
 """Games with statements."""
 WEREWOLF = STATED["werewolf"]

@@ -17,8 +17,7 @@ from arena.core.observation import TextLevel
 from arena.core.seeds import draw_seed
 from arena.core.spec import Spec, redacted, without_scaffold
 from arena.core.text import read_value
-from arena.episodes.executors import Executor, available_cores
-from arena.episodes.executors.factory import ExecutorKind, make_executor
+from arena.episodes.executors import Executor, ExecutorKind, available_cores, make_executor
 from arena.llm.backend import BackendTraits, ReasoningEffort, Sampling
 from arena.llm.config import Config, argument, setting
 from arena.llm.settings import MODELS, KeylessSettings, RunLimits, Settings

@@ -18,8 +18,7 @@ from arena.cli.terminal import progress_bar
 from arena.cli.train import let_threads_sleep
 from arena.core.errors import ArenaError, UsageError
 from arena.core.observation import TextLevel
-from arena.episodes.files import check_new_folder
-from arena.episodes.locks import locked
+from arena.episodes.files import check_new_folder, locked
 from arena.llm.config import Config, setting
 from arena.plugins.catalog import require
 from trainers.config.config import Precision

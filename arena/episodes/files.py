@@ -1,6 +1,9 @@
 """Files of games: replays that are written during the game, and files that replace others whole.
 
-Other processes may read them while they are written, and they survive a crash.
+Other processes may read them while they are written, and they survive a crash. What one process
+writes to at a time has a lock, which the kernel releases if the process is killed. Where files
+cannot be locked, as on some network file systems, a marker with process and machine stands for the
+lock; one that a killed process has left is removed by the next one on the same machine.
 """
 
 from __future__ import annotations
@@ -9,13 +12,14 @@ import errno
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from io import BufferedWriter, FileIO
 from itertools import count
 from pathlib import Path
 from stat import S_ISREG
 from typing import IO, TYPE_CHECKING, Any, BinaryIO
 
+from filelock import FileLock, SoftFileLock
 from pydantic import JsonValue
 
 from arena.core.action import CHANCE
@@ -32,6 +36,11 @@ if TYPE_CHECKING:
 
 if sys.platform != "win32":
     import fcntl
+
+PATIENCE = 0.2
+"""Seconds for which a lock that is only looked at (`is_locked`) may be held."""
+UNSUPPORTED = frozenset((errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL))
+"""Errors of file systems that cannot lock files."""
 
 
 def check_new_folder(folder: Path, remedy: str = "name a new folder") -> None:
@@ -113,6 +122,28 @@ def is_written(path: Path) -> bool | None:
     except OSError:
         return None
     return False
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold a lock, whose file remains. Raises filelock's Timeout if another process holds it."""
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(FileLock(path, timeout=PATIENCE, fallback_to_soft=False))
+        except OSError as error:
+            if error.errno not in UNSUPPORTED:
+                raise
+            stack.enter_context(SoftFileLock(_marker(path), timeout=PATIENCE))
+        yield
+
+
+def is_locked(path: Path) -> bool:
+    """Return whether a process holds the lock. The lock itself is not taken."""
+    return _marker(path).is_file() or (path.is_file() and bool(is_written(path)))
+
+
+def _marker(path: Path) -> Path:
+    return path.with_name(f"{path.name}.held")
 
 
 def game_stem(game: Game, seed: int) -> str:
@@ -230,24 +261,6 @@ class ReplayWriter:
             raise ArenaError(
                 f"cannot write {self.path}: {error.strerror}; what was written so far is kept"
             ) from error
-
-
-def replace_replay(folder: Path, stem: str, replay: str) -> Path:
-    """Write a replay under this very name; files of an earlier, killed run are replaced.
-
-    Returns the path. Raises ArenaError if it cannot be written.
-    """
-    final, part = folder / f"{stem}.jsonl", folder / f"{stem}.jsonl.part"
-    try:
-        # No checks before: a driver writes thousands of replays in a second.
-        try:
-            part.write_text(replay, encoding="utf-8")
-        except FileNotFoundError:
-            folder.mkdir(parents=True, exist_ok=True)
-            part.write_text(replay, encoding="utf-8")
-        return part.replace(final)
-    except OSError as error:
-        raise ArenaError(f"cannot write {final}: {error.strerror}") from error
 
 
 def replay_text(episode: Episode) -> str:

@@ -28,13 +28,12 @@ from arena.core.errors import StopPlaying
 from arena.core.game import Game
 from arena.core.spec import has_programs
 from arena.episodes.executors import Executor, memory_reported
-from arena.episodes.files import ReplayWriter, replace_replay, replay_text
+from arena.episodes.files import ReplayWriter, replay_text
 from arena.episodes.match import Match, Watcher, play
 from arena.episodes.record import Episode, Position
 
 if TYPE_CHECKING:
     from arena.llm.backend import ModelService
-    from arena.llm.service import LLMService
 
 R = TypeVar("R")
 S = TypeVar("S")
@@ -64,9 +63,7 @@ class ReplayFile:
 
     def write(self, replay: str) -> Path:
         """Write the text of a finished replay; return the path. Raises ArenaError."""
-        if not self.numbered:
-            return replace_replay(self.folder, self.stem, replay)
-        writer = ReplayWriter(self.folder, self.stem)
+        writer = self.writer()
         writer.copy(replay)
         return writer.path
 
@@ -142,21 +139,16 @@ async def run_job(job: GameJob[R], executor: Executor) -> FinishedJob[R]:
     A game that waits for models or programs is played in this event loop, where any number of them
     wait at the same time; every other one in a worker.
     """
-    if _waits(job.match.specs, executor.llm):
+    specs, llm = job.match.specs, executor.llm
+    # A worker that ends early would leave a program running.
+    if has_programs(specs) or (llm and llm.models(specs)):
         with memory_reported(job.key):
-            return await play_job(job, executor.llm, executor=executor)
+            return await play_job(job, llm, executor=executor)
     finished, replay = await executor.compute(partial(_play_in_worker, job), job.key)
     if job.replay is None:
         return finished
     digest = hashlib.sha256(replay.encode()).hexdigest()
     return replace(finished, replay=job.replay.write(replay), sha256=digest)
-
-
-def _waits(specs: Sequence[str], llm: LLMService | None) -> bool:
-    """Check whether a model or a program plays."""
-    # A thread or a worker that ends early would leave the program running.
-    has_program = has_programs(specs)
-    return has_program or (llm is not None and bool(llm.models(specs)))
 
 
 def _play_in_worker(job: GameJob[R]) -> tuple[FinishedJob[R], str]:

@@ -257,7 +257,9 @@ async def _play_on(
     limit, chance = match.turn_limit, stream(match.seed, "chance")
     # A stream of its own: a fallback draws nothing from the agent's or the deal's stream.
     fallbacks = [stream(match.seed, f"fallback {player}") for player in range(len(agents))]
-    times = ReleaseTimes.of_game(agents)
+    # Bots and models cannot read a clock, so their games stay fast.
+    is_timed = any(hasattr(agent, "decision_seconds") for agent in agents)
+    times = ReleaseTimes.of_game(agents) if is_timed else None
     # `turn` counts started turns, so the turn number `limit` is played to its end.
     while state.to_act and (limit is None or state.turn <= limit):
         if state.to_act == (CHANCE,):

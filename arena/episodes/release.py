@@ -49,13 +49,7 @@ class ReleaseTimes:
 
     @classmethod
     def of_game(cls, agents: Sequence[Agent]) -> ReleaseTimes | None:
-        """Return the times for these agents; None if none is decided from outside.
-
-        None also if the setting `[agent] drawn_seconds` of arena.toml is 0. Bots and models cannot
-        read a clock, so their games stay fast.
-        """
-        if not any(hasattr(agent, "decision_seconds") for agent in agents):
-            return None
+        """Return the times; None if the setting `[agent] drawn_seconds` of arena.toml is 0."""
         mean = Settings.load().agent.drawn_seconds
         return cls(agents, mean, draw_seed()) if mean else None
 

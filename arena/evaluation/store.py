@@ -29,8 +29,7 @@ from arena.core.game import Game
 from arena.core.spec import redacted
 from arena.core.text import first_fault, shorten, unique_json
 from arena.core.version import __version__
-from arena.episodes.files import open_regular, write_whole
-from arena.episodes.locks import is_locked, locked
+from arena.episodes.files import is_locked, locked, open_regular, write_whole
 from arena.episodes.record import Printable
 from arena.evaluation.records import RESULTS, RUN, Count, GameResult, Integer, Slot
 from arena.plugins.loader import make_game

@@ -25,7 +25,7 @@ import pytest
 from comparisons import Compare
 
 from arena.agents.chat import ChatOptions
-from arena.episodes.executors.factory import ExecutorKind, make_executor
+from arena.episodes.executors import ExecutorKind, make_executor
 from arena.episodes.job import GameJob, run_job, whole_episode
 from arena.episodes.match import Match
 from arena.episodes.record import Episode

@@ -23,8 +23,7 @@ from arena.agents.chat import ChatOptions
 from arena.core.errors import ArenaError, BudgetSpent, StopPlaying
 from arena.core.event import Decision
 from arena.core.observation import Observation
-from arena.episodes.executors import Executor, LocalExecutor
-from arena.episodes.executors.factory import make_executor
+from arena.episodes.executors import Executor, LocalExecutor, make_executor
 from arena.episodes.executors.pool import MAX_LOSSES, ProcessPool
 from arena.episodes.job import GameJob, play_job, run_job, whole_episode
 from arena.episodes.match import Match, play

@@ -16,7 +16,7 @@ from arena.core.errors import ArenaError, StopPlaying
 from arena.core.event import Decision
 from arena.core.game import Game
 from arena.core.observation import Observation
-from arena.episodes.executors.factory import ExecutorKind, make_executor
+from arena.episodes.executors import ExecutorKind, make_executor
 from arena.episodes.job import (
     FinishedJob,
     GameJob,

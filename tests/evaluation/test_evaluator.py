@@ -11,7 +11,7 @@ from pathlib import Path
 def test_workers_end_when_their_parent_is_killed() -> None:
     program = (
         "import asyncio, os, time\n"
-        "from arena.episodes.executors.factory import make_executor\n"
+        "from arena.episodes.executors import make_executor\n"
         "async def go():\n"
         "    async with make_executor('processes', 2) as executor:\n"
         "        print(await executor.compute(os.getpid), flush=True)\n"

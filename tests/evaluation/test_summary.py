@@ -15,7 +15,7 @@ import pytest
 
 from arena.agents.chat import ChatOptions
 from arena.core.analysis import WeightedSum
-from arena.episodes.executors.factory import make_executor
+from arena.episodes.executors import make_executor
 from arena.episodes.match import Match
 from arena.evaluation.aggregation import (
     EvaluationAggregator,

@@ -8,7 +8,7 @@ import pytest
 
 from arena import catalog, make_game
 from arena.core.errors import ArenaError, UsageError
-from arena.episodes.locks import locked
+from arena.episodes.files import locked
 from arena.llm.config import SettingsLayer
 from trainers.config.config import TrainConfig
 from trainers.config.presets import preset_names, read_preset, settled

@@ -15,7 +15,7 @@ from typing import Literal
 from pydantic import Field, JsonValue
 
 from arena.core.observation import TextLevel
-from arena.episodes.executors.factory import ExecutorKind
+from arena.episodes.executors import ExecutorKind
 from arena.llm.config import Config, setting
 from arena.llm.settings import BudgetLimits, RunLimits
 

@@ -43,7 +43,7 @@ from pathlib import Path
 from arena.core.errors import StopPlaying
 from arena.core.seeds import stream
 from arena.core.spec import Spec
-from arena.episodes.executors.factory import make_executor
+from arena.episodes.executors import make_executor
 from arena.llm.ledger import Ledger
 from arena.llm.service import LLMService
 from arena.llm.settings import Settings

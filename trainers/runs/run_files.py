@@ -19,7 +19,7 @@ from pydantic import BaseModel, JsonValue, ValidationError
 
 from arena.core.errors import ArenaError, UsageError
 from arena.core.text import first_fault
-from arena.episodes.locks import is_locked, locked
+from arena.episodes.files import is_locked, locked
 from trainers.config.config import TrainConfig
 from trainers.runs.records import RunFiles, RunState
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from types import TracebackType
-from typing import TYPE_CHECKING, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Literal, Protocol, Self, TypeVar
 
 from arena.core.errors import ArenaError
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from arena.llm.service import LLMService
 
 T = TypeVar("T")
+ExecutorKind = Literal["local", "processes", "ray"]
 
 
 class Executor(Protocol):
@@ -94,3 +95,26 @@ def available_cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def make_executor(
+    kind: ExecutorKind,
+    workers: int | None = None,
+    llm: LLMService | None = None,
+    address: str | None = None,
+) -> Executor:
+    """Return an executor of this kind.
+
+    `local` is this process, `processes` are workers on this machine, `ray` workers of the cluster
+    at the address, by default RAY_ADDRESS, or of a new one here. By default there is a worker for
+    each core. Raises MissingDependency if Ray is not installed.
+    """
+    if kind == "local":
+        return LocalExecutor(llm)
+    if kind == "processes":
+        from arena.episodes.executors.pool import ProcessPool
+
+        return ProcessPool(workers or available_cores(), llm)
+    from arena.episodes.executors.ray import RayPool
+
+    return RayPool(workers, llm, address)

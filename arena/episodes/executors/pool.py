@@ -21,7 +21,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from multiprocessing.connection import Connection, wait
-from typing import TypeVar
+from typing import Self, TypeVar
 
 from arena.core.errors import ArenaError, PluginWarning
 from arena.episodes.executors import Executor
@@ -50,20 +50,29 @@ class WorkerPool(Executor):
         self.lost = 0
         """Number of workers that were lost."""
 
+    async def __aenter__(self) -> Self:
+        self._free = asyncio.Semaphore(self.workers)
+        return self
+
     @abstractmethod
     async def call(self, work: bytes) -> bytes:
-        """Return the `answer` of a worker. Raises WorkerLost."""
+        """Return the `answer` of a free worker. Raises WorkerLost."""
 
     async def compute(self, function: Callable[[], T], name: str = "") -> T:
         work = pickle.dumps(function)
         for losses in count(1):
             try:
-                answered = await self.call(work)
+                async with self._free:
+                    answered = await self.call(work)
                 break
             except WorkerLost as reason:
                 self.lost += 1
                 if losses == MAX_LOSSES:
-                    raise _too_many_losses(name, reason) from None
+                    raise ArenaError(
+                        f"{MAX_LOSSES} workers in turn were lost with {name or 'the same work'} or "
+                        f"work beside it, the last one {reason}; finished games are kept: continue "
+                        "with --resume, if memory is short with fewer --workers"
+                    ) from None
         found: tuple[T, None] | tuple[None, Exception] = pickle.loads(answered)
         if found[1] is not None:
             raise found[1]
@@ -72,14 +81,6 @@ class WorkerPool(Executor):
     async def close(self) -> None:
         if self.lost:
             print(f"Lost workers: {self.lost}; what they did was done again", file=sys.stderr)
-
-
-def _too_many_losses(name: str, reason: WorkerLost) -> ArenaError:
-    return ArenaError(
-        f"{MAX_LOSSES} workers in turn were lost with {name or 'the same work'} or work beside it, "
-        f"the last one {reason}; finished games are kept: continue with --resume, if memory is "
-        "short with fewer --workers"
-    )
 
 
 def answer(work: bytes) -> bytes:
@@ -114,46 +115,33 @@ class ProcessPool(WorkerPool):
     def __init__(self, workers: int, llm: LLMService | None = None) -> None:
         super().__init__(workers, llm)
         self._threads = ThreadPoolExecutor(workers)
-        self._lock = threading.Lock()
+        self._processes: list[_WorkerProcess] = []
         self._idle: list[_WorkerProcess] = []
-        self._busy: set[_WorkerProcess] = set()
-        self._is_closed = False
 
     async def call(self, work: bytes) -> bytes:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, self._call, work)
-
-    def _call(self, work: bytes) -> bytes:
-        with self._lock:
-            if self._is_closed:
-                raise WorkerLost("at the end of the run")
-            worker = self._idle.pop() if self._idle else _WorkerProcess()
-            self._busy.add(worker)
-        is_usable = False
+        if not self._idle:
+            self._idle.append(_WorkerProcess())
+            self._processes.append(self._idle[-1])
+        worker, loop = self._idle.pop(), asyncio.get_running_loop()
         try:
-            answered = worker.call(work)
-            is_usable = True
-            return answered
-        finally:
-            with self._lock:
-                self._busy.remove(worker)
-                is_kept = is_usable and not self._is_closed
-                if is_kept:
-                    self._idle.append(worker)
-            if not is_kept:
-                worker.end()
+            answered = await loop.run_in_executor(self._threads, worker.call, work)
+        except BaseException:
+            worker.terminate()  # Its work may have been cancelled; its thread notices the end.
+            raise
+        self._idle.append(worker)
+        return answered
 
     async def close(self) -> None:
         await asyncio.to_thread(self._end)
         await super().close()
 
     def _end(self) -> None:
-        with self._lock:
-            self._is_closed = True
-            for busy in self._busy:
-                busy.terminate()  # Its thread notices that it is lost.
-        for idle in self._idle:
-            idle.end()
+        for worker in self._processes:
+            if worker not in self._idle:
+                worker.terminate()
         self._threads.shutdown(wait=True, cancel_futures=True)
+        for worker in self._processes:
+            worker.end()
 
 
 class _WorkerProcess:

@@ -11,8 +11,8 @@ import os
 import pickle
 import socket
 import sys
-from dataclasses import dataclass
-from typing import Any, Self
+from functools import partial
+from typing import Self
 
 import ray
 from ray.exceptions import (
@@ -32,6 +32,8 @@ SECONDS_TO_START = 20.0
 """Time after which people are informed that work may wait for a free core."""
 SECONDS_TO_ANSWER = 10.0
 """Time in which a cluster accepts a connection."""
+VERSIONS = f"arena {__version__} with Python {sys.version_info[0]}.{sys.version_info[1]}"
+"""Versions of this process; those of a worker must be those of the driver."""
 
 
 class RayPool(WorkerPool):
@@ -42,69 +44,55 @@ class RayPool(WorkerPool):
     ) -> None:
         super().__init__(workers or 0, llm)
         self._address = address
-        self._is_ours = self._is_informed = False
 
     async def __aenter__(self) -> Self:
-        self._is_ours = await asyncio.to_thread(join, self._address)
+        self._is_ours = not ray.is_initialized()
+        if self._is_ours:
+            await asyncio.to_thread(connect, self._address)
         cores = ray.cluster_resources().get("CPU", 1) - _reserved_cores()
         self.workers = self.workers or max(1, int(cores))
-        self._free = asyncio.Semaphore(self.workers)
         # Ray itself must not repeat calls: the pool does.
         self._answer = ray.remote(num_cpus=1, max_retries=0)(answer_on_node)
-        return self
+        notice = "Ray: a game plays or waits for a free core of the cluster"
+        self._notice = asyncio.get_running_loop().call_later(
+            SECONDS_TO_START, partial(print, notice, file=sys.stderr)
+        )
+        return await super().__aenter__()
 
     async def close(self) -> None:
+        self._notice.cancel()
         await super().close()
         if self._is_ours:
             await asyncio.to_thread(ray.shutdown)
 
     async def call(self, work: bytes) -> bytes:
-        async with self._free:
-            try:
-                task = self._answer.remote(work, NodeVersions.here())
-            except (ObjectStoreFullError, OutOfDiskError) as error:
-                raise ArenaError(
-                    "Ray cannot send work: the object store and the disk of this machine are full; "
-                    "free the disk that Ray spills to, or start Ray with more --object-store-memory"
-                ) from error
-            try:
-                return await self._answer_of(task)
-            except asyncio.CancelledError:
-                ray.cancel(task)
-                raise
-            except RayError as error:
-                raise WorkerLost(_reason(error)) from error
-
-    async def _answer_of(self, task: Any) -> bytes:
-        """Return the answer of a task; inform people if the first one takes long."""
-        answering = asyncio.ensure_future(task)
-        if not self._is_informed:
-            done, _ = await asyncio.wait([answering], timeout=SECONDS_TO_START)
-            if not done and not self._is_informed:
-                print("Ray: a game plays or waits for a free core of the cluster", file=sys.stderr)
-            self._is_informed = True
-        answered: bytes = await answering
+        try:
+            task = self._answer.remote(work, VERSIONS)
+        except (ObjectStoreFullError, OutOfDiskError) as error:
+            raise ArenaError(
+                "Ray cannot send work: the object store and the disk of this machine are full; "
+                "free the disk that Ray spills to, or start Ray with more --object-store-memory"
+            ) from error
+        try:
+            answered: bytes = await task
+        except asyncio.CancelledError:
+            ray.cancel(task)
+            raise
+        except RayError as error:
+            raise WorkerLost(_reason(error)) from error
+        self._notice.cancel()
         return answered
 
 
-def answer_on_node(work: bytes, versions: NodeVersions) -> bytes:
+def answer_on_node(work: bytes, versions: str) -> bytes:
     """Return `answer(work)`, or an error if this node has other versions than the driver."""
-    here = NodeVersions.here()
-    if versions == here:
+    if versions == VERSIONS:
         return answer(work)
     error = ArenaError(
-        f"the Ray node {ray.util.get_node_ip_address()} has {here}, the driver {versions}: install "
-        "the same versions on all nodes"
+        f"the Ray node {ray.util.get_node_ip_address()} has {VERSIONS}, the driver {versions}: "
+        "install the same versions on all nodes"
     )
     return pickle.dumps((None, error))
-
-
-def join(address: str | None = None) -> bool:
-    """Connect as `connect` does, unless this process is connected; return whether it was not."""
-    if ray.is_initialized():
-        return False
-    connect(address)
-    return True
 
 
 def _reserved_cores() -> float:
@@ -147,22 +135,6 @@ def _knock(address: str) -> None:
     host, _, port = address.rpartition(":")
     if port.isdigit() and "/" not in host:
         socket.create_connection((host.strip("[]"), int(port)), SECONDS_TO_ANSWER).close()
-
-
-@dataclass(frozen=True, slots=True)
-class NodeVersions:
-    """The versions with which a worker runs; they must be those of the driver."""
-
-    arena: str
-    python: str
-
-    @classmethod
-    def here(cls) -> NodeVersions:
-        """Return those of this process."""
-        return cls(__version__, ".".join(map(str, sys.version_info[:2])))
-
-    def __str__(self) -> str:
-        return f"arena {self.arena} with Python {self.python}"
 
 
 def _reason(error: RayError) -> str:

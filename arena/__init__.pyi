@@ -91,8 +91,8 @@ from .episodes.replay import read_replay as read_replay
 from .episodes.replay import verify as verify
 from .episodes.session import GameSession as GameSession
 from .episodes.session import SeatTurn as SeatTurn
-from .evaluation.runs import load_run as load_run
-from .evaluation.runs import report_run as report_run
+from .evaluation.aggregation import report_run as report_run
+from .evaluation.store import load_run as load_run
 from .llm.backend import Backend as Backend
 from .llm.backend import Choice as Choice
 from .llm.backend import Completion as Completion

@@ -121,7 +121,6 @@ class ExperimentRun:
         specs: Sequence[str],
         settings: Mapping[str, JsonValue],
         target: float | None = None,
-        anchor: str | None = None,
     ) -> None:
         """Raises UsageError for flags that contradict each other, or a target out of range."""
         from arena.evaluation.aggregation import make_aggregator
@@ -147,7 +146,7 @@ class ExperimentRun:
             **settings,
         }
         names = [redacted(spec) for spec in self.specs]
-        self._results = make_aggregator(kind, game, self._settings, names, target, anchor)
+        self._results = make_aggregator(kind, game, self._settings, names, target)
 
     def check(self) -> None:
         """Raise the errors of all SPECs before anything is written or played."""

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-
-from pydantic import JsonValue
 
 from arena.cli.experiment import ExperimentOptions, ExperimentRun
 from arena.core.errors import UsageError
@@ -17,9 +15,7 @@ from arena.llm.config import setting
 class TournamentOptions(ExperimentOptions):
     """Options of `arena tournament`."""
 
-    short_help = (
-        "player players text_level games tables seed out resume max_cost markdown html as_json"
-    )
+    short_help = "player players text_level games seed out resume max_cost markdown html as_json"
     help_examples = (
         "arena tournament cluedo --player bot:novice --player bot:detective --games 100",
         "arena tournament kuhn_poker --player bot:random --player embedded:FOLDER",
@@ -29,10 +25,6 @@ class TournamentOptions(ExperimentOptions):
     """SPEC of a player; name each with a --player of its own."""
     games: int = setting(60, ge=1, le=10**6)
     """Games of each player, at least."""
-    tables: int | None = setting(None, ge=1)
-    """Number of different line-ups. Default: a new one for each game."""
-    anchor: str | None = setting(None)
-    """Player whose rating is set to 1500. Default: the mean of the players is."""
 
 
 def tournament(options: TournamentOptions) -> int:
@@ -40,21 +32,17 @@ def tournament(options: TournamentOptions) -> int:
 
     With --resume, players may be added and --games may be raised: only missing games are played.
     """
-    from arena.evaluation.tournament_schedule import tournament_schedule
+    from arena.evaluation.schedule import tournament_schedule
 
-    game, players, tables = options.make_game(), options.player, options.tables
+    game, players = options.make_game(), options.player
     if not game.return_scale.has_winner:
         raise UsageError(
             f"{game.name} is not won, so a tournament has nothing to rate; compare whole teams "
             f"with arena eval {game.name} --player SPEC --baseline SPEC --against self"
         )
     names = [redacted(spec) for spec in players]
-    tournament_schedule(names, game.num_players, 0, 0, tables)  # Checks the players.
-    anchor = redacted(options.anchor) if options.anchor else None
-    if anchor and anchor not in names:
-        raise UsageError(f"--anchor {anchor}: name it among the players, with --player too")
-    settings: dict[str, JsonValue] = {"tables": tables}
-    run = ExperimentRun("tournament", game, options, players, settings, anchor=anchor)
+    tournament_schedule(names, game.num_players, 0, 0)  # Checks the players.
+    run = ExperimentRun("tournament", game, options, players, {})
     run.check()
     options.check_files()
 
@@ -65,16 +53,12 @@ def tournament(options: TournamentOptions) -> int:
                 f"--resume: {sorted(missing)[0]} plays in the earlier games; name it with --player "
                 "too"
             )
-        seats = game.num_players
-        slots = tournament_schedule(names, seats, options.games, run_seed, tables, done)
-        return _with_secrets(slots, players)
+        slots = tournament_schedule(names, game.num_players, options.games, run_seed, done)
+        # Those of a stored run have no secrets.
+        given = dict(zip(names, players, strict=True))
+        return [
+            replace(slot, specs=tuple(given.get(spec, spec) for spec in slot.specs))
+            for slot in slots
+        ]
 
     return run.conduct(schedule)
-
-
-def _with_secrets(slots: Iterable[Slot], specs: Iterable[str]) -> list[Slot]:
-    """Replace the SPECs of slots, which have no secrets in a stored run, by the given ones."""
-    given = {redacted(spec): spec for spec in specs}
-    return [
-        replace(slot, specs=tuple(given.get(spec, spec) for spec in slot.specs)) for slot in slots
-    ]

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from pathlib import Path
+from typing import Any, Literal, TypeVar
 
 from pydantic import JsonValue
 
@@ -17,20 +18,26 @@ from arena.core.errors import ArenaError, UsageError
 from arena.core.game import Game
 from arena.core.outcome import ReturnScale
 from arena.core.text import decimal, percentage
-from arena.evaluation.paired import compare_pairs, holm, leading_games
-from arena.evaluation.records import TEAM, GameResult, Interval
+from arena.evaluation.records import TEAM, Estimate, GameResult, Interval
 from arena.evaluation.report import PairResult, Report, SeatEffect, SequentialResult
-from arena.evaluation.schedule import ANYTIME, FIXED_LOOK, design_text, stopping_reason
 from arena.evaluation.statistics.confidence_sequence import ConfidenceSequence
 from arena.evaluation.statistics.ratings import Ratings
 from arena.evaluation.statistics.ratings import rate as rate_players
-from arena.evaluation.summary import Sample, make_report
-from arena.evaluation.tournament_schedule import balance
-
-if TYPE_CHECKING:
-    from arena.evaluation.store import Kind, Results
+from arena.evaluation.store import Kind, Results
+from arena.evaluation.summary import Sample, compare_pairs, holm, make_report
 
 Key = TypeVar("Key", bound=Hashable)
+
+
+DESIGN = "Deals are independent, each played once by the player, in a seat drawn at random."
+PAIRED_DESIGN = (
+    f"{DESIGN} The baseline plays the same deals in the same seats against the same opponents: "
+    "most of the luck cancels in the difference."
+)
+SCAFFOLDS_DESIGN = (
+    f"{DESIGN} Each deal is played with each scaffold, in the same seat against the same opponents:"
+    " most of the luck cancels in differences."
+)
 
 
 class EvaluationAggregator:
@@ -59,12 +66,13 @@ class EvaluationAggregator:
         self._samples = [Sample(player) for player in players]
         self._deal: list[GameResult] = []
         """Games of the latest deal until all players have played it."""
-        scale, paired = game.return_scale, len(players) > 1
+        scale = game.return_scale
         # The method needs bounded observations, so a scale without a range has no sequence.
         # Several differences have no common one.
-        self.sequence: ConfidenceSequence | None = None
+        self._sequence: ConfidenceSequence | None = None
         if scale.is_bounded and not by_scaffold:
-            self.sequence = ConfidenceSequence(*(scale.difference if paired else scale.bounds))
+            ends = scale.difference if len(players) > 1 else scale.bounds
+            self._sequence = ConfidenceSequence(*ends)
         if target is not None:
             _check_target(game, target)
 
@@ -79,10 +87,6 @@ class EvaluationAggregator:
             self.scored += each.scored
         self.games += len(self._deal)
         self._deal.clear()
-        # The sequence counts deals: each adds a return, or a difference of two returns.
-        if self.sequence:
-            own, *others = (sample.returns[-1] for sample in self._samples)
-            self.sequence.add(own - sum(others))
 
     def status(self) -> str:
         """Return the result of the first player so far in a few words."""
@@ -97,26 +101,20 @@ class EvaluationAggregator:
     def enough(self) -> bool:
         """True if the interval has reached the target width."""
         # One observation has no variance, so the width says nothing yet.
-        if self.target is None or self.sequence is None or len(self._samples[0]) < 2:
+        if self.target is None or len(self._samples[0]) < 2:
             return False
-        return self.sequence.interval().half_width <= self.target
+        return self._estimate().half_width <= self.target
 
     def report(self) -> Report:
         pairs = self._pairs() if self.games else []
         comparisons = compare_pairs(self.game, pairs)
-        sequential, notes, added = self._sequential(), list[str](), dict[str, Any]()
+        notes, added = list[str](), dict[str, Any]()
         if self.by_scaffold:
             from arena.evaluation.scaffolds import answers  # Few results need it.
 
             notes = list(answers(comparisons, self.game.return_scale))
             added = {"comparisons": comparisons}
-        is_win_rate = self.game.return_scale.is_win_rate
-        primary = "players.0.win_rate" if is_win_rate else "players.0.mean_return"
-        if len(self._samples) > 1:
-            primary = "comparison.difference"
-        # If the games decided when to stop, only the confidence sequence is valid.
-        if sequential:
-            primary = "sequential.estimate"
+        design = PAIRED_DESIGN if len(self._samples) > 1 else DESIGN
         return make_report(
             "eval",
             self.game,
@@ -124,11 +122,10 @@ class EvaluationAggregator:
             self.scored,
             self._samples,
             notes=notes,
-            primary=primary,
             against=self.against,
-            design=design_text(len(self._samples) > 1, self.by_scaffold),
+            design=SCAFFOLDS_DESIGN if self.by_scaffold else design,
             comparison=comparisons[-1] if comparisons else None,
-            sequential=sequential,
+            sequential=self._sequential(),
             **added,
         )
 
@@ -141,15 +138,26 @@ class EvaluationAggregator:
         pairs.append(pairs.pop(len(self._samples) - 2))
         return pairs
 
+    def _estimate(self) -> Estimate:
+        """Return the interval of the confidence sequence after all deals so far."""
+        sequence = self._sequence
+        assert sequence is not None
+        # The sequence counts deals: each adds a return, or a difference of two returns.
+        for deal in range(sequence.n, len(self._samples[0])):
+            own, *others = (sample.returns[deal] for sample in self._samples)
+            sequence.add(own - sum(others))
+        return sequence.interval()
+
     def _sequential(self) -> SequentialResult | None:
-        if self.sequence is None or (self.target is None and not self.any_time):
+        # If the games decided when to stop, only the confidence sequence is valid.
+        if self._sequence is None or (self.target is None and not self.any_time):
             return None
         mean: Literal["win rate", "return"] = "return"
         if self.game.return_scale.is_win_rate:
             mean = "win rate"
         return SequentialResult(
             of="difference" if len(self._samples) > 1 else mean,
-            estimate=Interval.of(self.sequence.interval()),
+            estimate=Interval.of(self._estimate()),
             target=self.target,
             reached=None if self.target is None else self.enough,
         )
@@ -180,10 +188,8 @@ class TournamentAggregator:
     any_time = False
     """Ratings have no confidence sequence."""
 
-    def __init__(self, game: Game, players: Sequence[str], anchor: str | None = None) -> None:
+    def __init__(self, game: Game, players: Sequence[str]) -> None:
         self.game = game
-        self.anchor = anchor
-        """Player whose rating is set to 1500; None: the mean of all is."""
         self._samples = {player: Sample(player) for player in players}
         self._results: list[GameResult] = []
 
@@ -208,12 +214,11 @@ class TournamentAggregator:
 
     def report(self) -> Report:
         results, players = self._results, list(self._samples)
-        ratings = rate_players(results, players, anchor=self.anchor)
+        ratings = rate_players(results, players)
         rows = [
             {"rating": Interval.of(ratings.ratings[each]), "rank": Interval.of(ratings.ranks[each])}
             for each in players
         ]
-        evenness = balance([result.slot for result in results], players, self.game.num_players)
         seats = enumerate(ratings.seats)
         return make_report(
             "tournament",
@@ -224,10 +229,7 @@ class TournamentAggregator:
             rows,
             seats=[SeatEffect(seat=n, effect=Interval.of(effect)) for n, effect in seats],
             pairs=pair_results(ratings),
-            primary="players.0.rating",
-            anchor=self.anchor,
-            balance=evenness,
-            design=f"Tables by a balanced draw: {evenness}. Each game has its own deal.",
+            design="Tables by a balanced draw. Each game has its own deal.",
         )
 
 
@@ -268,14 +270,13 @@ def make_aggregator(
     settings: Mapping[str, JsonValue],
     players: Sequence[str],
     target: float | None = None,
-    anchor: str | None = None,
 ) -> Aggregator:
     """Return what turns the games of a run with these settings into a report.
 
-    Settings of an evaluation name its players; `players` and `anchor` are those of a tournament.
+    Settings of an evaluation name its players; `players` are those of a tournament.
     """
     if kind == "tournament":
-        return TournamentAggregator(game, players, anchor)
+        return TournamentAggregator(game, players)
     scaffolds, against = (_names(settings.get(name)) for name in ("scaffolds", "against"))
     compared = [str(settings[name]) for name in ("player", "baseline") if settings.get(name)]
     return EvaluationAggregator(game, scaffolds or compared, target, against, bool(scaffolds))
@@ -296,7 +297,7 @@ def stored_report(results: Results) -> Report:
     game, settings = results.make_game(), experiment.settings
     aggregator = make_aggregator(experiment.kind, game, settings, experiment.players)
     try:
-        for result in leading_games(results, game):
+        for result in results.leading_games(game):
             aggregator.add(result)
     except (AssertionError, LookupError):
         raise ArenaError(f"{results.folder}: its games are not those of its settings") from None
@@ -307,6 +308,19 @@ def stored_report(results: Results) -> Report:
     return report.model_copy(
         update={"seed": seed if isinstance(seed, int) else None, "settings": dict(settings)}
     )
+
+
+def report_run(folder: Path | str) -> Report:
+    """Return the report of a run: results of players with intervals, differences, notes.
+
+    `arena.evaluation.document.tables.document` makes its sentences and tables. Raises ArenaError
+    for a folder that cannot be read, or without a finished game.
+
+        >>> report = report_run("runs/eval/cluedo-cards-4p-seed1-detective")
+        >>> report.players[0].win_rate.value
+    """
+    with Results.read(folder) as results:
+        return stored_report(results)
 
 
 def report_of_run(aggregator: Aggregator, planned: int, looks: int) -> Report:
@@ -323,3 +337,23 @@ def report_of_run(aggregator: Aggregator, planned: int, looks: int) -> Report:
         return report
     note = f"{reason} {ANYTIME if report.sequential else FIXED_LOOK}"
     return report.model_copy(update={"notes": [*report.notes, note]})
+
+
+ANYTIME = (
+    "The result is therefore judged by a confidence sequence, which is valid at every look; all "
+    "other intervals are valid at one look that was fixed before."
+)
+FIXED_LOOK = "All intervals are valid at one look that was fixed before, so they may be too narrow."
+"""Note of a tournament, of several scaffolds, and of a game without a declared range of returns."""
+
+
+def stopping_reason(games: int, planned: int, looks: int) -> str:
+    """Return the reason why a run's number of games may depend on its results; "" for none.
+
+    `looks` counts the planned sizes at which results were shown. The interval of a fixed number of
+    games is valid at one look: with ten looks at equal players, a fifth of all runs shows a
+    difference at one of them.
+    """
+    if games < planned:
+        return f"The run was stopped at {games} of {planned} games, perhaps because of its results."
+    return f"This is look {looks} at a run whose number of games was raised." if looks > 1 else ""

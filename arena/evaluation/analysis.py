@@ -23,7 +23,7 @@ from arena.episodes.replay import Replay, read_replay
 from arena.evaluation.aggregation import add_seats
 from arena.evaluation.records import RESULTS, RUN, GameResult, Role, SeatRole, Slot
 from arena.evaluation.report import Report
-from arena.evaluation.scoring import check_returns, measure_game
+from arena.evaluation.scoring import measure_game
 from arena.evaluation.store import Results, is_run
 from arena.evaluation.summary import Sample, make_report
 from arena.plugins.loader import make_game
@@ -148,9 +148,7 @@ def stored_games(folder: Path) -> Iterator[AnalyzedGame]:
         settings, game = results.experiment.settings, results.make_game()
         level = settings.get("text_level") if settings.get("models") else ""
         group = AnalysisGroup.of(game, str(level))
-        for result in results.games():
-            returns = (seat.returns for seat in result.seats)
-            check_returns(game, returns, f"{folder}, game {result.slot.number}")
+        for result in results.games(game):
             yield AnalyzedGame(group, result)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Literal, NamedTuple, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import (
     AfterValidator,
@@ -217,18 +217,3 @@ class Interval(ReportPart):
     def within(cls, worst: Interval, best: Interval) -> Self:
         """Return the bounds of an unknown value: the interval of its worst to its best case."""
         return cls(low=worst.low, high=best.high, n=worst.n)
-
-    def complement(self) -> Self:
-        """Return the interval of 1 - value: a share, counted for the other side."""
-        value, low, high = (None if x is None else 1 - x for x in (self.value, self.high, self.low))
-        return type(self)(value=value, low=low, high=high, n=self.n)
-
-
-class CountRange(NamedTuple):
-    """The least and the greatest of some counts; a list of two numbers in JSON."""
-
-    low: int = 0
-    high: int = 0
-
-    def __str__(self) -> str:
-        return str(self.low) if self.low == self.high else f"{self.low} to {self.high}"

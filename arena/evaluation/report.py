@@ -13,7 +13,7 @@ from pydantic import Field, JsonValue
 from arena.core.analysis import Measure
 from arena.core.outcome import WIN_RATE, ReturnScale
 from arena.core.spec import Spec
-from arena.evaluation.records import CountRange, Interval, Number, ReportPart, SeatRole
+from arena.evaluation.records import Interval, Number, ReportPart, SeatRole
 
 
 class CalibrationBin(ReportPart):
@@ -158,23 +158,6 @@ class PairResult(ReportPart):
     """p-value of the difference, adjusted for the number of pairs (Holm)."""
 
 
-class ScheduleBalance(ReportPart):
-    """Evenness of a schedule: its counts of games, meetings and seats."""
-
-    games: CountRange = CountRange()
-    """Games of a player."""
-    meetings: CountRange = CountRange()
-    """Games in which both of a pair sit."""
-    held: CountRange = CountRange()
-    """Games of a player in one seat."""
-
-    def __str__(self) -> str:
-        return (
-            f"each player sits in {self.games} games, each pair meets in {self.meetings}, "
-            f"each seat is held {self.held} times by each player"
-        )
-
-
 class PairedComparison(ReportPart):
     """Player minus baseline, on the same deals in the same seats."""
 
@@ -187,8 +170,6 @@ class PairedComparison(ReportPart):
     """Difference of the shares of games won, if that is not `difference` itself."""
     truncated: int = 0
     """Deals with a truncated game."""
-    if_finished: Interval = Interval()
-    """Least and greatest difference that truncated games, played to the end, could have given."""
     games_needed: int | None = None
     """Pairs of games that show this difference with 80 % power; None if no number does."""
     fallback_bounds: Interval = Interval()
@@ -230,9 +211,6 @@ class Report(ReportPart):
     """False for a game of one team, which earns a score and is not won."""
     par: Number = None
     """Win rate of equal players, to compare win rates with."""
-    primary: str = ""
-    """Path of the primary result in this report. It is not adjusted for other comparisons; all
-    results but this one are exploratory."""
     measures: list[Measure] = Field(default_factory=list)
     notes: list[str] = Field(default_factory=list)
     players: list[PlayerReport]
@@ -247,9 +225,6 @@ class Report(ReportPart):
     sequential: SequentialResult | None = None
     seats: list[SeatEffect] = Field(default_factory=list)
     pairs: list[PairResult] = Field(default_factory=list)
-    anchor: str | None = None
-    """Player whose rating is set to 1500; None: the mean of the players is."""
-    balance: ScheduleBalance = ScheduleBalance()
     seed: int | None = None
     settings: dict[str, JsonValue] = Field(default_factory=dict)
     results: str | None = None

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from arena.core.errors import UsageError
 from arena.core.outcome import ReturnScale
 from arena.core.spec import SCAFFOLDS, Spec, redacted
-from arena.evaluation.formatting import amount, p_text
+from arena.evaluation.document import amount, p_text
 from arena.evaluation.report import PairedComparison
 
 QUESTIONS = (

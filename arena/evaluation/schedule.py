@@ -1,8 +1,8 @@
-"""The schedule of an evaluation, and its games as jobs.
+"""The schedules of evaluations and tournaments, and their games as jobs.
 
-Deals are independent, with the same deals for a baseline. A schedule is pure: equal arguments give
-equal slots, and a longer schedule starts with the shorter one. `tournament_schedule` is the
-schedule of tournaments.
+Deals are independent. An evaluation has the same deals for a baseline; at the tables of a
+tournament, games, pairs and seats come out balanced. A schedule is pure: equal arguments give equal
+slots, and a longer schedule starts with the shorter one.
 """
 
 from __future__ import annotations
@@ -23,9 +23,12 @@ from collections.abc import (
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import cycle, islice
+from itertools import cycle, islice, permutations
 from pathlib import Path
 from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
 
 from arena.core.errors import UsageError
 from arena.core.seeds import stream
@@ -47,12 +50,6 @@ SELF = "self"
 DealRule = Literal["hashed", "consecutive"]
 """Rule by which deals follow from a seed. Held-out deals of training are consecutive: deal k has
 the seed `seed + k`."""
-ANYTIME = (
-    "The result is therefore judged by a confidence sequence, which is valid at every look; all "
-    "other intervals are valid at one look that was fixed before."
-)
-FIXED_LOOK = "All intervals are valid at one look that was fixed before, so they may be too narrow."
-"""Note of a tournament, of several scaffolds, and of a game without a declared range of returns."""
 HASHED_DEALS = 2**52
 """Hashed deals have seeds from this one up to 2^53 - 1, the largest that `--seed` accepts and that
 JavaScript shows exactly."""
@@ -139,32 +136,176 @@ def first_games(slots: Iterable[Slot], games: int) -> frozenset[int]:
     return frozenset(numbers)
 
 
-def stopping_reason(games: int, planned: int, looks: int) -> str:
-    """Return the reason why a run's number of games may depend on its results; "" for none.
+# Tournaments
 
-    `looks` counts the planned sizes at which results were shown. The interval of a fixed number of
-    games is valid at one look: with ten looks at equal players, a fifth of all runs shows a
-    difference at one of them.
+CANDIDATE_TABLES = 8
+"""Tables from which the next one is chosen."""
+
+
+def tournament_schedule(
+    players: Sequence[str], num_players: int, games: int, seed: int, done: Sequence[Slot] = ()
+) -> list[Slot]:
+    """Return slots until each player sits in `games` games.
+
+    Each table takes the players with the fewest games so far, among them those who have met the
+    others at the table least often, and gives them the seats that they have held least often.
+
+    Args:
+        players: At least two different SPECs. Fewer than seats sit several times at a table.
+        num_players: Seats of a table.
+        games: Games in which each player sits, at least.
+        seed: Seed of the run, from which `deal_seed` derives that of each deal.
+        done: Existing slots. They are kept, and each new slot seats a player that lacks games, so
+            an added player costs only its own games.
+
+    Raises UsageError for players that cannot form a tournament.
     """
-    if games < planned:
-        return f"The run was stopped at {games} of {planned} games, perhaps because of its results."
-    return f"This is look {looks} at a run whose number of games was raised." if looks > 1 else ""
+    if len(players) < 2:
+        raise UsageError("a tournament needs at least two players")
+    twice = [player for player, count in Counter(players).items() if count > 1]
+    if twice:
+        raise UsageError(f"players are named once in a tournament; named twice: {twice[0]}")
+    slots = list(done)
+    # New numbers follow the greatest existing one, so no deal is repeated.
+    number = max((slot.number for slot in done), default=-1) + 1
+    tally = _Tally(players, num_players, done)
+    # Each table seats at least one player that lacks games, so the loop ends.
+    while min(tally.games) < games:
+        # One generator per deal: the start of the schedule does not depend on its length.
+        own_seed = deal_seed(seed, number)
+        line_up = _draw_line_up(tally, stream(own_seed, "table"))
+        tally.add(line_up)
+        slots.append(Slot(number, own_seed, line_up))
+        number += 1
+    return slots
 
 
-def design_text(paired: bool, by_scaffold: bool = False) -> str:
-    """Return the design of an evaluation and its reason in one or two sentences."""
-    text = "Deals are independent, each played once by the player, in a seat drawn at random."
-    if by_scaffold:
-        text += (
-            " Each deal is played with each scaffold, in the same seat against the same opponents: "
-            "most of the luck cancels in differences."
-        )
-    elif paired:
-        text += (
-            " The baseline plays the same deals in the same seats against the same opponents: "
-            "most of the luck cancels in the difference."
-        )
-    return text
+class _Tally:
+    """Counts of the schedule so far. Players are indices; unknown players are not counted."""
+
+    def __init__(self, players: Sequence[str], num_players: int, slots: Sequence[Slot]) -> None:
+        n = len(players)
+        self.players = players
+        self._index = {player: i for i, player in enumerate(players)}
+        self.games = np.zeros(n, np.int64)
+        """(players,) games in which a player sits."""
+        self.meetings = np.zeros((n, n), np.int64)
+        """(players, players) games in which both sit; symmetric, the diagonal is 0."""
+        self.held = np.zeros((n, num_players), np.int64)
+        """(players, seats) games in which a player holds the seat."""
+        for slot in slots:
+            self.add(slot.specs)
+
+    def add(self, line_up: Sequence[str]) -> None:
+        """Add a table: its players by seat."""
+        # Seats count one by one: a player in two seats holds both.
+        for seat, player in enumerate(line_up):
+            if player in self._index:
+                self.held[self._index[player], seat] += 1
+        # A player that sits twice at a table plays one game and does not meet itself.
+        sitting = sorted({self._index[player] for player in line_up if player in self._index})
+        self.games[sitting] += 1
+        for one, other in permutations(sitting, 2):
+            self.meetings[one, other] += 1
+
+
+def _draw_line_up(tally: _Tally, rng: random.Random) -> tuple[str, ...]:
+    """Draw a table of the players with the fewest games, by seat.
+
+    The players that are left over sit at the next table. Among candidate tables, choose the one
+    that, with the next table, keeps pair counts most even.
+    """
+    # (players,): random numbers that decide between players with equal counts.
+    lots = np.array([rng.random() for _ in tally.players])
+    # Further lots come from a generator of their own, so `rng` advances by one draw per player.
+    more = random.Random(lots.tobytes())
+    draws = [lots, *(np.array([more.random() for _ in lots]) for _ in range(CANDIDATE_TABLES - 1))]
+    # Each candidate is filled greedily, then improved by exchanges with the next table.
+    tables = [_exchange(tally, _fill_table(tally, each)) for each in draws]
+    table = min(tables, key=lambda table: _unevenness(tally, table))
+    return tuple(tally.players[i] for i in _assign_seats(table, tally.held, rng))
+
+
+def _fill_table(tally: _Tally, lots: NDArray[np.float64]) -> list[int]:
+    """Choose one player after the other, each by its meetings with those already at the table."""
+    table: list[int] = []
+    # (players,): seats held so far, of any number, and copies at this table.
+    seatings = tally.held.sum(axis=1)
+    copies = np.zeros_like(seatings)
+    for _ in range(tally.held.shape[1]):
+        # (players,): meetings with the players at the table so far; all 0 for its first place.
+        met = tally.meetings[table].sum(axis=0)
+        # lexsort sorts by its last key first: copies at this table, then games, then seats held in
+        # all, then meetings; lots decide between equals.
+        chosen = int(np.lexsort((lots, met, seatings + copies, tally.games, copies))[0])
+        copies[chosen] += 1
+        table.append(chosen)
+    return table
+
+
+def _next_players(tally: _Tally, table: list[int]) -> list[int]:
+    """Return the players for the next table: those with the fewest games, not at this one."""
+    fewest = np.flatnonzero(tally.games == tally.games.min())
+    return [int(i) for i in fewest if i not in table]
+
+
+def _unevenness(tally: _Tally, table: list[int]) -> float:
+    """Return sum((m - mean(m))^4) of the pairs' meetings m after this table and the next one.
+
+    The fourth power punishes the extremes.
+    """
+    after = tally.meetings.copy()
+    for sitting in (sorted(set(table)), _next_players(tally, table)):
+        # This also adds to the diagonal, which is not read below.
+        after[np.ix_(sitting, sitting)] += 1
+    pairs = after[np.triu_indices(len(after), 1)]
+    return float(((pairs - pairs.mean()) ** 4).sum())
+
+
+def _exchange(tally: _Tally, table: list[int]) -> list[int]:
+    """Exchange players of this and the next table while that lowers the number of meetings.
+
+    Each step takes the best exchange and strictly lowers the number of earlier meetings at the two
+    tables, so the loop ends.
+    """
+    meetings, left = tally.meetings, _next_players(tally, table)
+    while True:
+        # For each player: meetings with this table minus meetings with the next one.
+        closer = meetings[:, table].sum(axis=1) - meetings[:, left].sum(axis=1)
+        # Meetings at both tables before minus after the exchange. The sums of `closer` count
+        # m(one, other) on both sides although these two do not meet at either table, hence + 2 m.
+        # Only players with equally many games are exchanged, so the table keeps the players with
+        # the fewest games. A player that sits twice stays.
+        gains = [
+            (closer[one] - closer[other] + 2 * meetings[one, other], place, other)
+            for place, one in enumerate(table)
+            for other in left
+            if tally.games[one] == tally.games[other] and table.count(one) == 1
+        ]
+        gain, place, other = max(gains, default=(0, 0, 0))
+        # Gains are whole numbers: each exchange saves at least one meeting.
+        if gain <= 0:
+            return table
+        left[left.index(other)] = table[place]
+        table = [*table[:place], other, *table[place + 1 :]]
+
+
+def _assign_seats(table: list[int], held: NDArray[np.int64], rng: random.Random) -> list[int]:
+    """Return the players by seat: the assignment with the fewest games in the same seats.
+
+    Random numbers are added that sum to less than one game: they only decide between assignments
+    of equal cost.
+    """
+    from scipy.optimize import linear_sum_assignment
+
+    lots = [[rng.random() / (len(table) + 1) for _ in table] for _ in table]
+    # Cost of a player in a seat: the games in which it has held this seat. Shape (places, seats).
+    seats = linear_sum_assignment(held[table] + np.array(lots))[1]
+    # `seats` has the seat of each place at the table; argsort inverts this permutation.
+    return [table[place] for place in np.argsort(seats)]
+
+
+# Games of a schedule
 
 
 @dataclass(frozen=True, slots=True)

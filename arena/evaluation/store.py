@@ -13,15 +13,18 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from io import BufferedReader, FileIO
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple, Self
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
+import numpy as np
 from filelock import Timeout
+from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, FailFast, Field, JsonValue, TypeAdapter, ValidationError
 
 from arena.core.errors import ArenaError
@@ -32,6 +35,7 @@ from arena.core.version import __version__
 from arena.episodes.files import is_locked, locked, open_regular, write_whole
 from arena.episodes.record import Printable
 from arena.evaluation.records import RESULTS, RUN, Count, GameResult, Integer, Slot
+from arena.evaluation.scoring import check_returns
 from arena.plugins.loader import make_game
 
 FORMAT: Literal[1] = 1
@@ -269,10 +273,11 @@ class Results:
             self._scan()
         return set(self._places)
 
-    def games(self) -> Iterator[GameResult]:
+    def games(self, game: Game | None = None) -> Iterator[GameResult]:
         """Yield the finished games by number, with one in memory at a time.
 
-        Games that are added during the iteration are not among them.
+        Games that are added during the iteration are not among them. With a game, raises ArenaError
+        for returns that are not on its scale.
         """
         measures = set[str]()
         for number in sorted(self.finished()):
@@ -286,6 +291,16 @@ class Results:
                         raise ValueError(f"the run has more than {MAX_MEASURES} measures")
                 except (ValueError, RecursionError) as error:
                     raise ValueError(f"{RESULTS}, game {number}: {_words(error)}") from None
+            if game:
+                returns = (seat.returns for seat in result.seats)
+                check_returns(game, returns, f"{self.folder}, game {number}")
+            yield result
+
+    def leading_games(self, game: Game) -> Iterator[GameResult]:
+        """Yield the finished games up to the first one that is missing."""
+        for number, result in enumerate(self.games(game)):
+            if result.slot.number != number:
+                return
             yield result
 
     def _scan(self) -> None:
@@ -301,6 +316,47 @@ class Results:
             self._end += len(line)
         if len(line) == MAX_LINE_BYTES:
             raise ValueError(f"{RESULTS} is damaged at byte {self._end}: the line is too long")
+
+
+def load_run(folder: Path | str) -> dict[str, NDArray[Any]]:
+    """Return the finished games of a run as columns of equal length, with a row for each seat.
+
+    Columns are `game` (number in the schedule), `seed`, `seat`, `player`, `role` (`tested` or
+    `opponent`), `returns`, `won`, `truncated`, `turns` and `fallbacks`, and one for each measure
+    with its value in that game; NaN where the game has none. Raises ArenaError for a folder that
+    cannot be read.
+
+        >>> games = load_run("runs/eval/cluedo-cards-4p-seed1-detective")
+        >>> games["returns"][games["role"] == "tested"].mean()
+    """
+    columns = defaultdict[str, list[object]](list)
+    measures, rows = defaultdict[str, dict[int, float]](dict), 0
+    with Results.read(folder) as results:
+        for game in results.games():
+            for number, seat in enumerate(game.seats):
+                row = {
+                    "game": game.slot.number,
+                    "seed": game.slot.seed,
+                    "seat": number,
+                    "player": seat.player,
+                    "role": game.slot.seat_role(number),
+                    "returns": seat.returns,
+                    "won": seat.won,
+                    "truncated": game.status == "truncated",
+                    "turns": game.turns,
+                    "fallbacks": seat.fallbacks,
+                }
+                for name, value in row.items():
+                    columns[name].append(value)
+                for name, share in seat.measurements.items():
+                    if share.weight:
+                        measures[name][rows] = share.total / share.weight
+                rows += 1
+    table = {name: np.array(values) for name, values in columns.items()}
+    for name, values in measures.items():
+        table[name] = np.full(rows, np.nan)
+        table[name][list(values)] = list(values.values())
+    return table
 
 
 def is_run(path: Path) -> bool:

@@ -17,8 +17,18 @@ from arena.core.text import UNKNOWN, appearance, decimal, percentage, spreadshee
 from arena.evaluation.aggregation import pair_results
 from arena.evaluation.benchmark import Suite
 from arena.evaluation.benchmark.submission import UNPROVEN, Submission, ahead_of_baseline
-from arena.evaluation.document import ChartAxis, Document, ForestChart, Grid, Section, Sentence
-from arena.evaluation.formatting import amount, number, percent, rank_text
+from arena.evaluation.document import (
+    ChartAxis,
+    Document,
+    ForestChart,
+    Grid,
+    Section,
+    Sentence,
+    amount,
+    number,
+    percent,
+    rank_text,
+)
 from arena.evaluation.records import GameResult, Interval, SeatResult, Slot
 from arena.evaluation.report import PairResult
 from arena.evaluation.statistics.ratings import Ratings, rate

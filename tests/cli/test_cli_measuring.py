@@ -141,10 +141,6 @@ def test_until_ci_stops_when_the_interval_is_narrow_enough(tmp_path: Path) -> No
         ("eval cluedo --player bot:novice --html no/such/x.html", "no file can be written there"),
         ("eval cluedo --player bot:novice --until-ci 0.7", "lies in 0 to 1, so give a number"),
         ("eval cluedo --player bot:novice --until-ci 0", "--until-ci"),
-        (
-            "tournament cluedo --players 2 --player bot:novice --player bot:random --anchor bot:x",
-            "--anchor bot:x: name it among the players",
-        ),
         ("tournament cluedo --player bot:novice", "at least two players"),
         ("tournament cluedo --player bot:novice --player bot:novice", "named twice: bot:novice"),
         ("eval --from nothing.here", "no such file or folder"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from arena.core.text import bits_text, decimal, percentage, real_minus
-from arena.evaluation.formatting import percent
+from arena.evaluation.document import percent
 from arena.evaluation.records import Interval
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,12 +16,12 @@ from arena.evaluation.aggregation import EvaluationAggregator, TournamentAggrega
 from arena.evaluation.analysis import AnalysisAggregator
 from arena.evaluation.document import Grid
 from arena.evaluation.document.tables import document
-from arena.evaluation.paired import (
-    holm,
-)
 from arena.evaluation.records import Estimate, GameResult, Role, SeatResult, Slot
 from arena.evaluation.report import Report
 from arena.evaluation.statistics import Sums, difference_of_ratios
+from arena.evaluation.summary import (
+    holm,
+)
 from arena.plugins.loader import make_game
 from replays.html_report.page import render
 
@@ -114,7 +113,6 @@ def test_all_differences_but_the_primary_one_are_adjusted() -> None:
     report = compared()
     paired = report.comparison
     assert paired and set(paired.adjusted_p) == {"accusations_right", "efficiency_late"}
-    assert report.primary == "comparison.difference"
     grid = grid_of(report, "a − z")
     assert grid.title.endswith("; p adjusted for 2 comparisons (Holm)")
     assert grid.headings == ["measure", "difference", "p"]
@@ -151,25 +149,7 @@ def test_the_pairs_of_a_tournament_are_adjusted() -> None:
     grid = grid_of(report, "Pairs of players")
     assert grid.title.endswith("first ahead (par 50 %); p adjusted for 3 comparisons (Holm)")
     assert [row[2] for row in grid.rows if row[0].startswith("a")] == ["<0.001"] * 2
-    assert report.primary == "players.0.rating"
     assert document(report).sentences[0].startswith("Primary result: a leads")
-
-
-def test_the_path_of_the_primary_result_leads_to_it() -> None:
-    alone, growing = EvaluationAggregator(GAME, ["a"]), EvaluationAggregator(GAME, ["a"])
-    growing.any_time = True
-    for number in range(8):
-        alone.add(game_of(number, number < 4))
-        growing.add(game_of(number, number < 4))
-    values = {}
-    for report in (compared(), tournament_of(12), alone.report(), growing.report()):
-        part: Any = report.to_json()
-        for step in report.primary.split("."):
-            part = part[int(step)] if step.isdigit() else part[step]
-        values[report.primary] = part["value"]
-    assert values["comparison.difference"] == 0.5
-    assert values["players.0.rating"] > 1500
-    assert values["players.0.win_rate"] == values["sequential.estimate"] == 0.5
 
 
 # Par

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from scipy import stats
 from student import student_mean
 
-from arena.evaluation.paired import games_needed
 from arena.evaluation.records import Estimate
 from arena.evaluation.statistics import (
     Sums,
@@ -24,6 +23,7 @@ from arena.evaluation.statistics import (
     rate,
     ratio_of_sums,
 )
+from arena.evaluation.summary import games_needed
 
 Floats = NDArray[np.float64]
 

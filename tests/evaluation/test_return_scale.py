@@ -139,15 +139,11 @@ def test_a_verdict_on_truncated_games_says_so() -> None:
     report = games_of(TIC, own, other, cut=102).report()
     paired = report.comparison
     assert paired and paired.truncated == 102
-    # Each truncated game could end anywhere in -1 to 1; the others have a difference of 2.
-    assert paired.if_finished.low == pytest.approx((18 * 2 - 102) / 120)
-    assert paired.if_finished.high == pytest.approx((18 * 2 + 102) / 120)
     verdict, warning, *_ = document(report).sentences
     assert verdict.startswith("Primary result: a has a higher mean score than z: +0.30 [")
     assert warning == (
         "In 102 of 120 pairs a game was truncated and counts with its returns so far: the verdict "
-        "is about play up to that limit, not about finished games; these could give anything from "
-        "−0.55 to +1.15."
+        "is about play up to that limit, not about finished games."
     )
     assert report.players[0].outcomes.truncated == 0.85
     assert report.players[0].outcomes.drawn == 0.0, "a truncated game is no draw"

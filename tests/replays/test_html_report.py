@@ -85,13 +85,12 @@ def tournament(names: tuple[str, ...] = ("bot:detective", "bot:novice")) -> dict
             {"seat": seat, "effect": estimate(0.1 - 0.05 * seat), "games": 40} for seat in (0, 1)
         ],
         "pairs": [{"first": names[0], "second": names[-1], "games": 60, "ahead": estimate(0.72)}],
-        "balance": {"games": [120, 120], "meetings": [58, 62], "held": [28, 32]},
     }
 
 
 def evaluation(first: str = "bot:detective", second: str = "bot:novice") -> dict[str, Any]:
     report = tournament((first, second))
-    for name in ("seats", "pairs", "balance"):
+    for name in ("seats", "pairs"):
         del report[name]
     return report | {
         "kind": "eval",
@@ -207,12 +206,12 @@ def test_each_kind_has_its_results_and_nothing_harmful(
     assert ("role", "img") in page.attributes
 
 
-def test_a_tournament_has_ratings_pairs_seats_and_balance(tmp_path: Path) -> None:
+def test_a_tournament_has_ratings_pairs_and_seats(tmp_path: Path) -> None:
     page = page_of(tournament(), tmp_path)
     assert "bot:detective leads with a rating of 1600 [1565, 1635]." in page.text
     assert "The 95 % interval of its rank is 1 to 2." in page.text
     assert page.count("svg") == 4
-    for said in ["58 to 62", "28 to 32", "Seat 0", "72 %", "1 [1, 2]"]:
+    for said in ["Seat 0", "72 %", "1 [1, 2]"]:
         assert said in page.text
 
 

@@ -11,9 +11,8 @@ from training_rows import CONFIG, rows
 from web_viewer import record
 
 from arena.evaluation.records import RESULTS, RUN, GameResult, SeatResult, Slot
-from arena.evaluation.schedule import evaluation_schedule
+from arena.evaluation.schedule import evaluation_schedule, tournament_schedule
 from arena.evaluation.store import Results
-from arena.evaluation.tournament_schedule import tournament_schedule
 from arena.plugins.loader import make_game
 from trainers.config.config import TrainConfig
 from trainers.runs.records import RunFiles, RunState, StepRecord

@@ -10,8 +10,17 @@ from pydantic import JsonValue
 from arena.core.errors import ArenaError
 from arena.core.outcome import WIN_RATE
 from arena.core.text import decimal, percentage, shorten
-from arena.evaluation.document import Document, Grid, Section, Sentence
-from arena.evaluation.formatting import amount, json_text, options_in_words, par_text, percent
+from arena.evaluation.document import (
+    Document,
+    Grid,
+    Section,
+    Sentence,
+    amount,
+    json_text,
+    options_in_words,
+    par_text,
+    percent,
+)
 from arena.plugins.loader import make_game
 from trainers.config.config import TrainConfig
 from trainers.runs import charts, sentences

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from arena.agents.seating import default_opponent
 from arena.core.outcome import WIN_RATE, ReturnScale
 from arena.core.text import duration_in_words, percentage, pluralize, printable
-from arena.evaluation.formatting import amount, number, percent
+from arena.evaluation.document import amount, number, percent
 from arena.evaluation.records import Interval
 from trainers.config.config import TrainConfig, base_model_in_words
 from trainers.credit import Credit

@@ -21,7 +21,7 @@ from arena.core.outcome import ReturnScale
 from arena.core.text import shorten
 from arena.core.version import __version__
 from arena.episodes.branch import MAX_SYSTEM_LENGTH
-from arena.evaluation.aggregation import EvaluationAggregator
+from arena.evaluation.aggregation import PAIRED_DESIGN, EvaluationAggregator
 from arena.evaluation.benchmark import (
     FrozenModel,
     Identifier,
@@ -32,7 +32,6 @@ from arena.evaluation.benchmark import (
     read_model,
     read_suite,
 )
-from arena.evaluation.paired import compare, leading_games
 from arena.evaluation.records import (
     ANSWERED,
     DECISIONS,
@@ -41,11 +40,10 @@ from arena.evaluation.records import (
     Interval,
 )
 from arena.evaluation.report import Report
-from arena.evaluation.schedule import design_text
 from arena.evaluation.scoring import PER_GAME, measures_of
 from arena.evaluation.statistics.ratings import share_ahead
 from arena.evaluation.store import Experiment, Results
-from arena.evaluation.summary import Sample, make_report
+from arena.evaluation.summary import Sample, compare, make_report
 
 SUITE_FILE = "suite.json"
 """Name of the copy of the suite in a submission."""
@@ -288,7 +286,7 @@ def read_task(folder: Path, task: SuiteTask, player: str) -> PlayedTask:
                 f"{path}: its games are not those of task {task.id} with player {player}"
             )
         counted = []
-        for result in leading_games(results, game):
+        for result in results.leading_games(game):
             aggregator.add(result)
             counted.append(result)
             _check_amounts(f"{path}, game {result.slot.number}", game, result)
@@ -360,9 +358,8 @@ def task_reports(first: Submission, second: Submission) -> Iterator[Report]:
             2 * len(common),
             2 * len(common),
             samples,
-            primary="comparison.difference",
             against=[*task.against],
-            design=design_text(paired=True),
+            design=PAIRED_DESIGN,
             comparison=compare(pair[0].game, *samples),
             settings={"task": task.id},
         )

@@ -2,36 +2,52 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations
 
 from arena.core.analysis import Measure
 from arena.core.text import UNKNOWN, decimal, percentage, pluralize
 from arena.evaluation.document import (
+    Chart,
     ChartAxis,
+    ChartPoint,
     Document,
     ForestChart,
     Grid,
+    LineChart,
     Section,
-)
-from arena.evaluation.document.charts import measure_text, standings, turns
-from arena.evaluation.document.verdict import adjustment_text, headline, sequential_text
-from arena.evaluation.formatting import (
+    Series,
     amount,
     amount_range,
+    in_unit,
     json_text,
     number,
     options_in_words,
     p_text,
     par_text,
     percent,
-    percent_range,
+    percent_tick,
+    plain_tick,
+    points_of,
 )
-from arena.evaluation.report import PlayerReport, Report
+from arena.evaluation.document.verdict import adjustment_text, headline, sequential_text
+from arena.evaluation.records import Interval
+from arena.evaluation.report import PairedComparison, PlayerReport, Report, TurnSeries
 
 KINDS = {"tournament": "Tournament", "eval": "Evaluation", "analysis": "Analysis"}
 EVERY_PLAYER = 1000
 """Players beside each other where the width is not limited."""
+ENTROPY = Measure("entropy", "Remaining entropy", "bits", "lower", "")
+MIN_DEALS = 5
+"""Deals that a point of a line needs to be drawn: few deals give wide intervals, which would hide
+the other points."""
+MOST_LINES = 7
+"""Lines of one chart; the players beyond are in its table."""
+TURNS = (
+    "All points are about the same games: a game that the player has won counts as 0 bits from "
+    "then on, and one that others have ended keeps the value of the player's last turn."
+)
 
 
 def document(report: Report, beside: int = EVERY_PLAYER) -> Document:
@@ -39,22 +55,32 @@ def document(report: Report, beside: int = EVERY_PLAYER) -> Document:
 
     `beside` is the number of players beside each other in a table of measures.
     """
+    players, ranked = report.players, report.ranked
+    won = report.has_winner and any(player.outcomes.won is not None for player in players)
+    results = [leaderboard(report), *([outcomes(report)] if won else [])] if players else []
+    title = "Leaderboard" if report.kind == "tournament" else "Results"
+    pairs = report.comparisons or ([report.comparison] if report.comparison else [])
+    compared = [comparison(report, pair) for pair in pairs]
+    models = [player for player in players if player.replies.attempts]
+    replied = ([replies(models)], (), [usage(models)]) if models else ()
+    turns = list(_turns(report))
+    given = [(name, json_text(v)) for name, v in report.settings.items() if v is not None]
     sections = (
-        _results(report),
-        _differences(report, beside),
-        _measures(report, beside),
-        _pairs(report),
-        _seats(report),
-        _replies(report),
-        turns(report),
-        _settings(report),
+        Section(title, results, list(_standings(report, ranked)) if players else ()),
+        Section("Differences" if report.comparisons else "Difference", compared),
+        Section("Measures", list(measures(report, beside)) if report.listed_measures else ()),
+        Section("Pairs", [pairs_of(report)] if report.pairs else ()),
+        Section("Seats", *_seats(report)),
+        Section("Replies and cost", *replied),
+        Section("Turn by turn", (), [c for c, _ in turns], [grid for _, grid in turns], TURNS),
+        Section("Design", details=[Grid("Settings", ["setting", "value"], given)] * bool(given)),
     )
     return Document(
         title=_title(report),
         facts=_facts(report),
         headline=headline(report),
         notes=report.notes,
-        sections=[section for section in sections if section],
+        sections=[each for each in sections if each.grids or each.charts or each.details],
         remarks=list(_remarks(report)),
         definitions=[
             f"{measure.title} ({measure.unit}): {measure.about}"
@@ -90,73 +116,12 @@ def _remarks(report: Report) -> Iterator[str]:
         yield f"Design: {report.design}"
 
 
-# Sections
-
-
-def _results(report: Report) -> Section | None:
-    if not report.players:
-        return None
-    grids = [leaderboard(report)]
-    if report.has_winner and any(player.outcomes.won is not None for player in report.players):
-        grids.append(outcomes(report))
-    title = "Leaderboard" if report.kind == "tournament" else "Results"
-    return Section(title, grids, list(standings(report)))
-
-
-def _differences(report: Report, beside: int) -> Section | None:
-    if report.comparisons:
-        return Section("Differences", list(differences(report, beside)))
-    return Section("Difference", [comparison(report)]) if report.comparison else None
-
-
-def _measures(report: Report, beside: int) -> Section | None:
-    return Section("Measures", list(measures(report, beside))) if report.listed_measures else None
-
-
-def _pairs(report: Report) -> Section | None:
-    return Section("Pairs", [pairs(report)]) if report.pairs else None
-
-
-def _seats(report: Report) -> Section | None:
-    if not report.seats:
-        return None
-    rows = [(f"Seat {effect.seat}", effect.effect) for effect in report.seats]
-    axis = ChartAxis("effect of the seat")
-    chart = ForestChart("Seats", "value of each seat, with 95 % intervals", rows, axis, 0.0)
-    drawn = any(interval.value is not None for _, interval in rows)
-    return Section("Seats", [seats(report)], [chart] if drawn else [])
-
-
-def _replies(report: Report) -> Section | None:
-    models = [player for player in report.players if player.replies.attempts]
-    return Section("Replies and cost", [replies(models)], (), [usage(models)]) if models else None
-
-
-def _settings(report: Report) -> Section | None:
-    details = []
-    if report.balance.games.high:
-        balance = report.balance
-        ranges = {
-            "games of a player": balance.games,
-            "meetings of a pair": balance.meetings,
-            "games of a player in a seat": balance.held,
-        }
-        rows = [[name, str(each)] for name, each in ranges.items()]
-        details.append(Grid("Balance of the schedule", ["count", "from, to"], rows))
-    given = {name: value for name, value in report.settings.items() if value is not None}
-    if given:
-        rows = [[name, json_text(value)] for name, value in given.items()]
-        details.append(Grid("Settings", ["setting", "value"], rows))
-    return Section("Design", details=details) if details else None
-
-
 # Tables
 
 
 def leaderboard(report: Report) -> Grid:
     """Return the players with their returns, win rates, and ratings in a tournament."""
     players, won = report.players, f"won{par_text(report.par)}"
-    rated = any(player.rating.value is not None for player in players)
     columns: dict[str, list[str]] = {"player": [player.player for player in players]}
 
     def add(heading: str, cell: Callable[[PlayerReport], str]) -> None:
@@ -164,8 +129,8 @@ def leaderboard(report: Report) -> Grid:
 
     if any(player.role for player in players):
         add("role", lambda player: player.role or "")
-    if rated:
-        add("rating", lambda player: _rating(player, report.anchor))
+    if any(player.rating.value is not None for player in players):
+        add("rating", lambda player: number(player.rating, 0))
         add("rank", lambda player: number(player.rank, 0))
     add("games", lambda player: str(player.games))
     if any(player.games < player.seats for player in players):
@@ -178,18 +143,11 @@ def leaderboard(report: Report) -> Grid:
     if any(player.has_fallbacks for player in players):
         add("without fallback", lambda player: str(player.no_fallback.seats))
         if report.has_winner:
-            add("bounds of won", lambda player: percent_range(player.no_fallback.bounds))
+            add("bounds of won", lambda player: amount_range(player.no_fallback.bounds))
     opponents = f" against {', '.join(report.against)}" if report.against else ""
     games = pluralize(report.games or 0, "game")
     title = f"{game_name(report)}: {games}{opponents}; 95 % intervals"
     return Grid(title, list(columns), list(zip(*columns.values(), strict=True)))
-
-
-def _rating(player: PlayerReport, anchor: str | None) -> str:
-    """Return the rating with its interval; that of the anchor is 1500 by definition."""
-    if player.player == anchor:
-        return f"{decimal(player.rating.value, 0)} (anchor)"
-    return number(player.rating, 0)
 
 
 def outcomes(report: Report) -> Grid:
@@ -213,23 +171,25 @@ def game_name(report: Report) -> str:
     return " ".join(str(word) for word in words if word)
 
 
-def comparison(report: Report) -> Grid:
-    """Return the differences between player and baseline on the same deals, the primary first."""
-    paired = report.comparison
-    assert paired is not None
-    scale = report.scale
-    primary = amount(report.difference, scale, signed=True)
-    rows = [("primary: games won", primary, "")]
+def comparison(report: Report, paired: PairedComparison) -> Grid:
+    """Return the differences between two players on the same deals, the primary one first."""
+    scale, is_primary, p = report.scale, paired == report.comparison, ""
+    name = "games won"
     if not scale.is_win_rate:
         ends = f" ({scale.range_text} per game)" if scale.is_bounded else ""
-        won = percent(paired.won_difference, signed=True)
-        rows = [(f"primary: mean {scale.name}{ends}", primary, "")]
-        if report.has_winner:
-            p = p_text(paired.adjusted_p.get("won_difference"))
-            rows.append(("games won", won, p))
+        name = f"mean {scale.name}{ends}"
+    if is_primary:
+        name, primary = f"primary: {name}", report.difference
+    else:
+        name, primary = f"{name}, p among {len(report.comparisons)} differences", paired.difference
+        p = p_text(paired.adjusted_p.get("difference"))
+    rows = [(name, amount(primary, scale, signed=True), p)]
     if any(player.has_fallbacks for player in report.players):
         bounds = amount_range(paired.fallback_bounds, scale, signed=True)
-        rows.insert(1, ("… bounds without fallback moves", bounds, ""))
+        rows.append(("… bounds without fallback moves", bounds, ""))
+    if not scale.is_win_rate and report.has_winner:
+        p = p_text(paired.adjusted_p.get("won_difference"))
+        rows.append(("games won", percent(paired.won_difference, signed=True), p))
     for measure in report.measures:
         if measure.name in paired.measures:
             difference = measure_text(measure, paired.measures[measure.name], signed=True)
@@ -237,30 +197,8 @@ def comparison(report: Report) -> Grid:
             rows.append((_heading(measure), difference, p))
     deals = pluralize(paired.deals or 0, "deal")
     title = f"{paired.player} − {paired.baseline}, {deals} in the same seats"
-    others = adjustment_text(len(paired.adjusted_p), len(paired.measures))
+    others = adjustment_text(len(paired.adjusted_p.keys() - {"difference"}), len(paired.measures))
     return _with_p(title, others, ["measure", "difference", P], rows)
-
-
-def differences(report: Report, beside: int) -> Iterator[Grid]:
-    """Yield tables of the differences between scaffolds, with `beside` pairs per table."""
-    scale, pairs = report.scale, report.comparisons
-    name = "games won" if scale.is_win_rate else f"mean {scale.name}"
-    deals = pluralize(pairs[0].deals or 0, "deal")
-    others = adjustment_text(len(pairs) - 1, len(pairs))
-    title = f"Differences between scaffolds, {deals} in the same seats; {others}"
-    for first in range(0, len(pairs), beside):
-        some = pairs[first : first + beside]
-        p_values = (pair.adjusted_p.get("difference") for pair in some)
-        rows = [
-            [name, *(amount(pair.difference, scale, signed=True) for pair in some)],
-            [P, *("primary" if p is None else p_text(p) for p in p_values)],
-        ]
-        for measure in report.measures:
-            if any(measure.name in pair.measures for pair in some):
-                cells = (pair.measures.get(measure.name) for pair in some)
-                shown = (measure_text(measure, cell, signed=True) if cell else "" for cell in cells)
-                rows.append([_heading(measure), *shown])
-        yield Grid(title, ["measure", *(" − ".join(p.scaffolds) for p in some)], rows)
 
 
 P = "p"
@@ -307,7 +245,12 @@ def _heading(measure: Measure) -> str:
     return f"{title}{arrow}" if redundant else f"{title}, {unit}{arrow}"
 
 
-def pairs(report: Report) -> Grid:
+def measure_text(measure: Measure, interval: Interval, signed: bool = False) -> str:
+    """Return a value of a measure; prices of single games need four decimals."""
+    return in_unit(measure.unit, interval, 4 if measure.name == "cost" else 2, signed)
+
+
+def pairs_of(report: Report) -> Grid:
     """Return each pair, the better player first: ratings, and the games in which both sat."""
     names = [player.player for player in report.players]
     results = {(pair.first, pair.second): pair for pair in report.pairs}
@@ -329,9 +272,16 @@ def pairs(report: Report) -> Grid:
     return _with_p(title, others, headings, rows)
 
 
-def seats(report: Report) -> Grid:
+def _seats(report: Report) -> tuple[Sequence[Grid], Sequence[Chart]]:
+    """Return the values of the seats of a tournament, as a table and as a chart."""
+    if not report.seats:
+        return (), ()
     rows = [(f"seat {effect.seat}", number(effect.effect, 0)) for effect in report.seats]
-    return Grid("Value of each seat", ["seat", "rating points"], rows)
+    grid = Grid("Value of each seat", ["seat", "rating points"], rows)
+    drawn = [(f"Seat {effect.seat}", effect.effect) for effect in report.seats]
+    about, axis = "value of each seat, with 95 % intervals", ChartAxis("effect of the seat")
+    known = any(interval.value is not None for _, interval in drawn)
+    return [grid], [ForestChart("Seats", about, drawn, axis, 0.0)] if known else ()
 
 
 def replies(models: Sequence[PlayerReport]) -> Grid:
@@ -362,3 +312,93 @@ def usage(models: Sequence[PlayerReport]) -> Grid:
         for player in models
     ]
     return Grid("Tokens per game, and time", headings, rows)
+
+
+# Charts
+
+
+def _standings(report: Report, ranked: Sequence[PlayerReport]) -> Iterator[Chart]:
+    """Yield the chart of ratings, or without ratings of the results of all players."""
+    scale = report.scale
+    if any(player.rating.value is not None for player in ranked):
+        axis, reference = ChartAxis("rating"), None
+        rows = [(player.label, player.rating) for player in ranked]
+    else:
+        title = scale.name if scale.is_win_rate else f"mean {scale.name}"
+        form = percent_tick if scale.unit == "share" else plain_tick
+        axis = ChartAxis(title, format=form, bounds=scale.bounds)
+        reference = report.par if scale.is_win_rate else None
+        rows = [(player.label, report.result(player)) for player in ranked]
+    if any(interval.value is not None for _, interval in rows):
+        about = "95 % intervals" + ("" if reference is None else "; dashed: equal players")
+        yield ForestChart(axis.title.capitalize(), about, rows, axis, reference)
+
+
+def _turns(report: Report) -> Iterator[tuple[Chart, Grid]]:
+    """Yield the measures by turn and the calibration: charts, each with its numbers."""
+    known = {"entropy": ENTROPY} | {measure.name: measure for measure in report.measures}
+    names = {name for player in report.players for name in player.series} - {"calibration"}
+    for name in sorted(names):
+        if players := [player for player in report.ranked if player.line(name)]:
+            yield _by_turn(known.get(name, Measure(name, name, "", None, "")), players)
+    if stated := [player for player in report.ranked if player.calibration]:
+        yield _calibration(stated)
+
+
+def _by_turn(measure: Measure, players: Sequence[PlayerReport]) -> tuple[Chart, Grid]:
+    """Return a measure by the player's own turn, with a line per player."""
+    lines = [player.line(measure.name) for player in players]
+    series = [
+        Series(points_of(_drawn(line)), color, marker=color)
+        for color, line in enumerate(lines[:MOST_LINES])
+    ]
+    title = measure.title + (f" ({measure.unit})" if measure.unit else "")
+    # An entropy is never negative; other bits may be.
+    bounds = (0.0, math.inf) if measure is ENTROPY else measure.bounds
+    better = f"; {measure.better} is better" if measure.better else ""
+    names = [player.label for player in players]
+    chart = LineChart(
+        measure.title,
+        f"by the player's own turn{better}",
+        series,
+        ChartAxis("own turn", whole=True, ticks=9),
+        ChartAxis(title, bounds=bounds),
+        names[:MOST_LINES],
+    )
+    rows = [
+        [str(turn), *(measure_text(measure, line[turn]) if turn in line else "" for line in lines)]
+        for turn in sorted({turn for line in lines for turn in line})
+    ]
+    return chart, Grid(f"{measure.title} by turn", ["turn", *names], rows)
+
+
+def _drawn(line: TurnSeries) -> TurnSeries:
+    return {turn: point for turn, point in line.items() if point.n >= MIN_DEALS} or line
+
+
+def _calibration(players: Sequence[PlayerReport]) -> tuple[Chart, Grid]:
+    """Return stated against exact probability; on the diagonal both are equal."""
+    drawn = players[:MOST_LINES]
+    most = max(1, *(b.count for player in drawn for b in player.calibration))
+    series = [
+        # The area of a marker shows the number of claims.
+        Series(
+            [
+                ChartPoint(b.stated or 0.0, b.posterior or 0.0, size=0.8 + 6 * b.count / most)
+                for b in player.calibration
+            ],
+            color,
+            marker=color,
+        )
+        for color, player in enumerate(drawn)
+    ]
+    x, y = (ChartAxis(title, -0.03, 1.03) for title in ("stated probability", "exact posterior"))
+    about = "stated against exact probability; size: number of claims"
+    names = [player.label for player in drawn]
+    rows = [
+        [player.label, decimal(b.stated, 2), decimal(b.posterior, 2), str(b.count)]
+        for player in players
+        for b in player.calibration
+    ]
+    grid = Grid("Calibration", ["player", "stated", "posterior", "claims"], rows)
+    return LineChart("Calibration", about, series, x, y, names, diagonal=True), grid

@@ -7,8 +7,7 @@ from dataclasses import replace
 
 from arena.core.outcome import ReturnScale
 from arena.core.text import decimal, percentage, pluralize
-from arena.evaluation.document import Sentence
-from arena.evaluation.formatting import amount, amount_range, number, par_text, percent
+from arena.evaluation.document import Sentence, amount, amount_range, number, par_text, percent
 from arena.evaluation.records import Interval
 from arena.evaluation.report import (
     PairedComparison,
@@ -125,7 +124,7 @@ def _compared(report: Report, paired: PairedComparison) -> Iterator[Sentence]:
         "seats.",
         names,
     )
-    yield from _truncated_pairs(paired, difference, scale)
+    yield from _truncated_pairs(paired)
     if not scale.is_win_rate and report.has_winner:
         won = percent(paired.won_difference, signed=True)
         yield Sentence(f"The difference in games won is {won}.")
@@ -146,23 +145,14 @@ def _bounded(report: Report) -> Iterator[Sentence]:
         )
 
 
-def _truncated_pairs(
-    paired: PairedComparison, difference: Interval, scale: ReturnScale
-) -> Iterator[Sentence]:
-    """Yield a warning if many games were cut off, or if their ends could reverse the verdict."""
-    deals, bounds = paired.deals or 0, paired.if_finished
-    reversible = difference.excludes_zero and bounds.low is not None and not bounds.excludes_zero
-    if not reversible and paired.truncated <= TRUNCATED_LIMIT * deals:
-        return
-    warning = (
-        f"In {paired.truncated} of {pluralize(deals, 'pair')} a game was truncated and counts with "
-        "its returns so far: the verdict is about play up to that limit, not about finished games"
-    )
-    if bounds.low is not None and bounds.high is not None:
-        ends = Interval(value=bounds.low), Interval(value=bounds.high)
-        low, high = (amount(end, scale, signed=True) for end in ends)
-        warning += f"; these could give anything from {low} to {high}"
-    yield Sentence(f"{warning}.")
+def _truncated_pairs(paired: PairedComparison) -> Iterator[Sentence]:
+    """Yield a warning if many games were cut off."""
+    if paired.truncated > TRUNCATED_LIMIT * (paired.deals or 0):
+        yield Sentence(
+            f"In {paired.truncated} of {pluralize(paired.deals or 0, 'pair')} a game was truncated "
+            "and counts with its returns so far: the verdict is about play up to that limit, not "
+            "about finished games."
+        )
 
 
 def sequential_text(sequential: SequentialResult, scale: ReturnScale) -> str:

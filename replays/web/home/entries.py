@@ -12,7 +12,7 @@ from typing import Literal, TypedDict
 
 from arena.core.errors import ArenaError
 from arena.core.text import pluralize, printable, shorten
-from arena.evaluation.formatting import amount, options_in_words
+from arena.evaluation.document import amount, options_in_words
 from arena.evaluation.records import RESULTS, RUN
 from arena.evaluation.store import Results, is_written_to
 from replays.web.http_errors import HttpError

@@ -76,7 +76,7 @@ def write_evaluation(
 
 def write_tournament(folder: Path, players: Sequence[str]) -> None:
     with Results.create(folder, "tournament", GAME, {}, {"seed": 5}) as results:
-        slots = tournament_schedule(list(players), 2, 8, 5, None)
+        slots = tournament_schedule(list(players), 2, 8, 5)
         results.extend(slots)
         results.add_all([played(slot) for slot in slots])
 

@@ -9,7 +9,7 @@ import logging
 import math
 import os
 import warnings
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -17,7 +17,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from arena.llm.backend import Price, PromptCache, ReasoningEffort, Request, Sampling
+from arena.llm.backend import Price, PromptCache, Request, Sampling
 from arena.llm.batches import PRICE_SHARE
 from arena.llm.settings import ModelOverride
 from backends.openai_wire import tool_fields
@@ -98,13 +98,6 @@ BARE_ROUTES = {"openai", "anthropic", "cohere_chat"}
 OWN_ROUTES = {"google": "gemini", "cohere": "cohere_chat", "x-ai": "xai", "z-ai": "zai"}
 """litellm's routes by OpenRouter's names of makers, where they differ: where the table has no entry
 of a router's model, the maker's own entry counts."""
-EFFORTS: Sequence[tuple[int, ReasoningEffort]] = (
-    (10_000, "high"),
-    (5_000, "medium"),
-    (0, "low"),
-)
-"""Efforts from budgets of thinking tokens, with litellm's thresholds, for providers without
-budgets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,19 +264,16 @@ def _messages(model: ModelInfo, request: Request) -> list[dict[str, JsonValue]]:
 
 def _thinking(model: ModelInfo, sampling: Sampling) -> dict[str, Any]:
     """Return the thinking parameters in the form that the provider knows."""
-    effort, tokens = sampling.reasoning_effort, sampling.thinking_tokens
-    if not effort and not tokens:
+    effort = sampling.reasoning_effort
+    if not effort:
         return {}
-    if model.route == "openrouter":  # Translates for all its providers, and takes one of the two.
-        return {"reasoning": {"max_tokens": tokens} if tokens else {"effort": effort}}
-    if tokens and "thinking" in model.parameters:
-        return {"thinking": {"type": "enabled", "budget_tokens": tokens}}
+    if model.route == "openrouter":  # Translates for all its providers.
+        return {"reasoning": {"effort": effort}}
     if model.is_claude:
         if effort == "none":  # It thinks only if asked.
             return {}
         # litellm's budget for "minimal" is less than Claude accepts.
         effort = "low" if effort == "minimal" else effort
-    effort = effort or next(name for least, name in EFFORTS if (tokens or 0) >= least)
     # litellm drops parameters of models that it does not know, for example new ones.
     forced = {} if model.is_known else {"allowed_openai_params": ["reasoning_effort"]}
     return {"reasoning_effort": effort, **forced}

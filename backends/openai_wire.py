@@ -61,8 +61,7 @@ _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 def chat_request(request: Request, model: str) -> dict[str, JsonValue]:
     """Return the body of POST /chat/completions; fields that were not requested are omitted.
 
-    `return_token_ids`, `structured_outputs` (since 0.11) and `thinking_token_budget` are vLLM's
-    names.
+    `return_token_ids` and `structured_outputs` (since 0.11) are vLLM's names.
     """
     sampling = request.sampling
     body: dict[str, JsonValue] = {
@@ -73,8 +72,6 @@ def chat_request(request: Request, model: str) -> dict[str, JsonValue]:
     }
     if sampling.reasoning_effort:
         body["reasoning_effort"] = sampling.reasoning_effort
-    if sampling.thinking_tokens:
-        body["thinking_token_budget"] = sampling.thinking_tokens
     if request.logprobs:
         body |= {"logprobs": True, "return_token_ids": True}
     if request.guided_choice:
@@ -86,8 +83,7 @@ def chat_request(request: Request, model: str) -> dict[str, JsonValue]:
 
 def longest_body(request: Request) -> int:
     """Return the bytes of the longest response that may be an answer to this request."""
-    sampling = request.sampling
-    tokens = sampling.n * (sampling.max_tokens + (sampling.thinking_tokens or 0))
+    tokens = request.sampling.n * request.sampling.max_tokens
     prompt = sum(len(message.content) for message in request.messages)
     # Text of the longest tokens as escapes; with log-probabilities an object for each token and
     # the ids of the prompt. A megabyte for what servers add.

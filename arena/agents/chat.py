@@ -35,7 +35,7 @@ from arena.llm.tokens import common_prefix_length
 
 ChatMode = Literal["append", "fresh"]
 AnswerForm = Literal["text", "json", "tools"]
-Fallback = Literal["random", "forfeit", "stop"]
+Fallback = Literal["random", "stop"]
 
 THINKING_ROOM = 15_360
 """Tokens. A model that thinks uses several thousand for one decision; what it does not use costs
@@ -244,7 +244,6 @@ class Attempt(BaseModel):
     cost: float | None = None
     cached: bool = Field(default=False, description="Answered from the response cache.")
     seconds: float = 0.0
-    seconds_to_first_token: float | None = None
     prompt_token_ids: tuple[int, ...] = ()
     tokens: tuple[tuple[int | None, float, float | None], ...] = Field(
         default=(), description="Id, log-probability, the same as sampled (temperature, mask)."
@@ -278,7 +277,6 @@ class Attempt(BaseModel):
                 "cost": 0.0 if completion.cached else completion.cost,
                 "cached": completion.cached,
                 "seconds": round(completion.seconds, 6),
-                "seconds_to_first_token": completion.seconds_to_first_token,
                 # Prompt ids are only of use together with the tokens of the answer.
                 "prompt_token_ids": completion.prompt_token_ids if choice.tokens else (),
                 "tokens": tuple((t.id, t.logprob, t.sampled_logprob) for t in choice.tokens),
@@ -313,7 +311,6 @@ class Attempt(BaseModel):
             self.policy_version,
             self.prompt_token_ids,
             self.seconds,
-            self.seconds_to_first_token,
             self.cached,
             engine=self.engine,
         )

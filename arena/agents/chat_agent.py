@@ -5,7 +5,6 @@ At each decision the model gets the news, and its reply is searched for an actio
 `max_attempts` replies in all. Then, or if the provider gives no answer, the fallback decides:
 
 - `random`: one of the game's `fallback_actions`, drawn at random (in Cluedo never an accusation);
-- `forfeit`: the same, and the model is not asked again in this game;
 - `stop`: the run ends; finished games are kept.
 
 Every attempt is recorded in the details of the decision, and `decision.failure` names a fallback,
@@ -54,8 +53,7 @@ class ChatAgent:
         if options.sampling.asks_to_think and not traits.takes_thinking:
             seat.llm.hint(
                 f"thinking {spec}",
-                f"{redacted(spec)} cannot think: --reasoning-effort and thinking_tokens have no "
-                "effect on it",
+                f"{redacted(spec)} cannot think: --reasoning-effort has no effect on it",
             )
         if options.answers == "tools" and not options.guided and not traits.takes_tools:
             raise UsageError(f"{redacted(spec)} cannot call functions: use --answers text or json")
@@ -69,7 +67,6 @@ class ChatAgent:
         self._chat = Chat([first, *others], options.chat, level)
         # Messages of the last request of this seat: an attempt records only what was added since.
         self._sent: tuple[Message, ...] = ()
-        self._forfeited = False
         self._beliefs = StatedBeliefs(seat.game, seat.player) if options.beliefs else None
 
     async def act(self, observation: Observation) -> Decision:
@@ -82,8 +79,6 @@ class ChatAgent:
             raise
 
     async def _decide(self, observation: Observation) -> Decision:
-        if self._forfeited:
-            return self._fall_back(observation, "forfeit: it had given no legal answer before", {})
         self._chat.ask(observation)
         if self._beliefs and (question := self._beliefs.question(observation)):
             complete = partial(self._llm.complete, self._spec)
@@ -114,7 +109,6 @@ class ChatAgent:
             attempts = _ATTEMPTS.validate_python(decision.details.get("attempts") or [])
         except ValidationError as error:
             raise ArenaError(f"the recorded attempts are invalid: {error.errors()[0]}") from None
-        self._forfeited = decision.failure is not None and self._options.fallback == "forfeit"
         if not attempts:
             return  # An error of the agent: nothing was written.
         self._chat.ask(observation)
@@ -221,14 +215,8 @@ class ChatAgent:
         if self._options.fallback == "stop":
             raise StopPlaying(f"seat {self._seat.player} ({self._spec}): {why}; fallback=stop")
         self._llm.count_decision(self._spec, why)
-        self._forfeited = self._options.fallback == "forfeit"
-        return self._fall_back(observation, why, self._details(attempts))
-
-    def _fall_back(
-        self, observation: Observation, why: str, details: dict[str, JsonValue]
-    ) -> Decision:
         choices = observation.game.fallback_actions(observation)
-        return Decision(self._seat.rng.choice(choices), why, details)
+        return Decision(self._seat.rng.choice(choices), why, self._details(attempts))
 
 
 def _is_cut_thinking(reading: Reading, attempt: Attempt) -> bool:

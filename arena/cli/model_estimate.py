@@ -172,8 +172,7 @@ def _estimate(
     share, sampling, thinking = seats / len(samples), options.sampling, 0
     if traits.always_thinks or (sampling.asks_to_think and traits.takes_thinking):
         by_effort = THINKING.get(sampling.reasoning_effort, THINKING["medium"])
-        room = sampling.max_tokens + options.thinking_room
-        thinking = min(sampling.thinking_tokens or by_effort, room)
+        thinking = min(by_effort, sampling.max_tokens + options.thinking_room)
     calls = share * sum(len(sample.requests) for sample in samples)
     replies = share * sum(sample.reply_tokens for sample in samples) + calls * thinking
     counted = [count_prompts(sample.requests, traits.prompt_cache) for sample in samples]

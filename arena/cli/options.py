@@ -111,8 +111,7 @@ class ModelOptions(RunLimits):
     max_attempts: int = setting(3, MODELS, flag=False, ge=1, le=20)
     """Replies per decision before the fallback is played."""
     fallback: Fallback = setting("random", MODELS, flag=False)
-    """For a decision without a legal reply. random: a harmless legal move. forfeit: the same for
-    the rest of the game. stop: the run ends."""
+    """For a decision without a legal reply. random: a harmless legal move. stop: the run ends."""
     probe: bool = setting(True, MODELS, flag=False)
     """Check model and key with one request before several games."""
     examples: int = setting(0, MODELS, flag=False, ge=0, le=20)
@@ -129,8 +128,6 @@ class ModelOptions(RunLimits):
     """Longest reply in tokens, thinking included. Default: 1024, and more for models that think."""
     reasoning_effort: ReasoningEffort | None = setting(None, MODELS)
     """Thinking before each reply. Default: the provider's."""
-    thinking_tokens: int | None = setting(None, MODELS, flag=False, ge=1, le=10**6)
-    """Budget of the thinking in tokens; providers without budgets get an effort instead."""
     cache: Path | None = setting(None, MODELS, flag=False)
     """File of replies; an equal request is answered from it."""
 
@@ -151,7 +148,6 @@ class ModelOptions(RunLimits):
                 f"--guided and --answers {self.answers} exclude each other: a guided reply is a "
                 "legal action and nothing else"
             )
-        has_own_limit = self.max_tokens is not None
         return ChatOptions(
             self.chat or default_chat(specs, llm),
             self.answers,
@@ -160,25 +156,16 @@ class ModelOptions(RunLimits):
             self.fallback,
             self.beliefs,
             self.logprobs,
-            self._sampling(),
+            Sampling(
+                self.temperature,
+                self.top_p,
+                self.max_tokens or REPLY_TOKENS,
+                reasoning_effort=self.reasoning_effort or "",
+            ),
             self._system(game, max_turns),
             # A limit that the user chooses includes the thinking.
-            0 if has_own_limit else self.thinking_tokens or THINKING_ROOM,
+            0 if self.max_tokens else THINKING_ROOM,
             self.examples,
-        )
-
-    def _sampling(self) -> Sampling:
-        limit, thinking = self.max_tokens, self.thinking_tokens
-        if limit is not None and thinking is not None and thinking >= limit:
-            raise UsageError(
-                f"thinking_tokens={thinking} leaves no room for an answer in --max-tokens {limit}"
-            )
-        return Sampling(
-            self.temperature,
-            self.top_p,
-            limit or REPLY_TOKENS,
-            reasoning_effort=self.reasoning_effort or "",
-            thinking_tokens=thinking,
         )
 
     def _system(self, game: Game | None, max_turns: int | None) -> str | None:

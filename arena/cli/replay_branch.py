@@ -138,7 +138,6 @@ def branch_chat_options(replay: Replay, options: ModelOptions) -> ChatOptions:
             sampling,
             max_tokens=min(sampling.max_tokens, given.sampling.max_tokens),
             reasoning_effort=given.sampling.reasoning_effort,
-            thinking_tokens=given.sampling.thinking_tokens,
         ),
     )
 

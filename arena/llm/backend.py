@@ -45,21 +45,16 @@ class Sampling:
     n: int = 1
     reasoning_effort: ReasoningEffort | Literal[""] = ""
     """Amount of reasoning before an answer; empty for the provider's default."""
-    thinking_tokens: int | None = None
-    """Budget of the thinking; outweighs the effort where a provider takes only one of them."""
 
     @property
     def asks_to_think(self) -> bool:
         """True if the request switches thinking on."""
-        return self.reasoning_effort not in {"", "none"} or bool(self.thinking_tokens)
+        return self.reasoning_effort not in {"", "none"}
 
     def to_json(self) -> dict[str, JsonValue]:
-        """Return the fields as JSON; those about thinking only if they are set."""
+        """Return the fields as JSON; the effort only if it is set."""
         fields = {**asdict(self), "stop": list(self.stop)}
-        return {n: v for n, v in fields.items() if v or n not in _THINKING_FIELDS}
-
-
-_THINKING_FIELDS = {"reasoning_effort", "thinking_tokens"}
+        return {n: v for n, v in fields.items() if v or n != "reasoning_effort"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +145,6 @@ class Completion:
     prompt_token_ids: tuple[int, ...] = ()
     seconds: float = 0.0
     """Seconds from sending the request to the last byte."""
-    seconds_to_first_token: float | None = None
     cached: bool = field(default=False, compare=False)
     """Answered from the response cache."""
     engine: str = field(default="", compare=False)
@@ -211,7 +205,7 @@ class BackendTraits:
     always_thinks: bool = False
     """The model thinks before each answer without being asked, so its replies need room."""
     takes_thinking: bool = True
-    """False if it ignores efforts and budgets of thinking."""
+    """False if it ignores efforts of thinking."""
     takes_tools: bool = True
     """False if it cannot call functions."""
     max_reply_tokens: int | None = None

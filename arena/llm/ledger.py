@@ -62,8 +62,6 @@ class Tally:
     """Answers by the engine that gave them, see `Completion`."""
     seconds: list[float] = field(default_factory=list)
     """Latency of each successful attempt, in seconds."""
-    seconds_to_first_token: list[float] = field(default_factory=list)
-    """Seconds to the first token of the attempts whose backend reports it."""
 
     @property
     def failed(self) -> int:
@@ -75,8 +73,6 @@ class Tally:
         self.add_usage(completion)
         self.engines[completion.engine or completion.model] += 1
         self.seconds.append(seconds)
-        if completion.seconds_to_first_token is not None:
-            self.seconds_to_first_token.append(completion.seconds_to_first_token)
 
     def add_usage(self, completion: Completion) -> None:
         """Add tokens and cost, of an answer or of a failed try."""
@@ -119,7 +115,6 @@ class Tally:
             "failed": self.failed,
             "latency_p50": self.latency(50),
             "latency_p95": self.latency(95),
-            "first_token_p50": percentile(self.seconds_to_first_token, 50),
         }
 
 

@@ -103,34 +103,28 @@ class SamplerBackend:
             raise (BackendError(str(error), "bad_request") if is_usage else error) from None
         answers = [task.result() for task in tasks]
         return Completion(
-            choices=tuple(_choice(tokens, request.logprobs) for tokens, _ in answers),
+            choices=tuple(_choice(tokens, request.logprobs) for tokens in answers),
             model=self.model,
             usage=Usage(
                 prompt_tokens=len(prompt),
-                completion_tokens=sum(len(tokens) for tokens, _ in answers),
+                completion_tokens=sum(map(len, answers)),
                 # The other choices find the prompt of the first one in the cache.
-                cached_tokens=answers[0][0][0].cached_tokens,
+                cached_tokens=answers[0][0].cached_tokens,
             ),
             cost=0.0,  # Computed on this machine.
             policy_version=version,
             prompt_token_ids=tuple(prompt),
             seconds=time.perf_counter() - started,
-            seconds_to_first_token=min(first for _, first in answers) - started,
             engine=f"{self.model} [{self.sampler.engine}]",
         )
 
     async def _generate(
         self, prompt: Sequence[int], params: SamplingParams, adapter: str | None
-    ) -> tuple[list[GeneratedToken], float]:
-        """Return the tokens of one choice, and the time at which the first one arrived."""
-        tokens: list[GeneratedToken] = []
-        first = 0.0
+    ) -> list[GeneratedToken]:
+        """Return the tokens of one choice."""
         # Closing the stream cancels the request in the sampler, also after an exception.
         async with aclosing(self.sampler.generate(prompt, params, adapter)) as stream:
-            async for token in stream:
-                first = first or time.perf_counter()
-                tokens.append(token)
-        return tokens, first
+            return [token async for token in stream]
 
     async def close(self) -> None:
         """Do nothing: the sampler belongs to the caller."""

@@ -144,7 +144,6 @@ def _attempt_json(
     attempt: Attempt, unchanged: int, characters: int, sent: list[MessageJson], budget: SizeBudget
 ) -> AttemptJson:
     """Return an attempt; its first `unchanged` messages are left out, `sent` has the others."""
-    first_token = attempt.seconds_to_first_token
     # Answers come before prompts, so that the size limit cuts the prompts first.
     reply, excerpt = budget.text(attempt.reply), budget.text(attempt.excerpt)
     reasoning, refusal = budget.text(attempt.reasoning), budget.text(attempt.refusal)
@@ -169,7 +168,6 @@ def _attempt_json(
         "cost": None if attempt.cost is None else finite_or_zero(attempt.cost),
         "cached": attempt.cached,
         "seconds": finite_or_zero(attempt.seconds),
-        "seconds_to_first_token": None if first_token is None else finite_or_zero(first_token),
     }
 
 

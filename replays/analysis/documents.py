@@ -243,7 +243,6 @@ class AttemptJson(TypedDict):
     cost: float | None
     cached: bool
     seconds: float
-    seconds_to_first_token: float | None
 
 
 class DecisionJson(TypedDict):

@@ -124,13 +124,6 @@ def test_after_the_last_attempt_a_harmless_move_is_played_and_named() -> None:
     assert len(backend.requests) == 2 * len(decisions_of(episode))
 
 
-def test_a_forfeit_asks_no_more() -> None:
-    episode, backend = game_of(lambda _: "hm", ChatOptions(max_attempts=2, fallback="forfeit"))
-    assert len(backend.requests) == 2
-    assert sum(f.text.startswith("forfeit") for f in episode.failures) >= 2
-    assert episode.outcome
-
-
 def test_stop_ends_the_run_and_says_why(tmp_path: Path) -> None:
     with pytest.raises(StopPlaying, match=r"seat 0 \(scripted\): unparsable in attempt 1.*'hm'"):
         game_of(lambda _: "hm", ChatOptions(max_attempts=1, fallback="stop"), out=tmp_path)

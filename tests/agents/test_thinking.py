@@ -85,8 +85,6 @@ def test_a_reply_limit_leaves_room_for_thinking_by_default(server: Misbehaving) 
     assert server.asked[-1].body["max_tokens"] == REPLY_TOKENS
     game_with(THINKER, ModelOptions(max_tokens=700).chat_options())
     assert server.asked[-1].body["max_completion_tokens"] == 700
-    game_with(THINKER, ModelOptions(thinking_tokens=2500).chat_options())
-    assert server.asked[-1].body["max_completion_tokens"] == REPLY_TOKENS + 2500
 
 
 def test_thinking_that_uses_up_the_reply_is_explained_to_model_and_user(
@@ -135,10 +133,7 @@ def legal_answer_of(request: Request) -> str:
 def test_a_model_that_cannot_think_is_named_once(server: Misbehaving) -> None:
     options = ModelOptions(reasoning_effort="low").chat_options()
     _, _, lines = game_with("openai:gpt-4o-mini", options)
-    assert lines == [
-        "openai:gpt-4o-mini cannot think: --reasoning-effort and thinking_tokens have no effect "
-        "on it"
-    ]
+    assert lines == ["openai:gpt-4o-mini cannot think: --reasoning-effort has no effect on it"]
     assert "reasoning_effort" not in server.asked[-1].body
 
 
@@ -222,7 +217,6 @@ def test_the_flags_of_the_system_message() -> None:
     ("flags", "words"),
     [
         ({"reasoning_effort": "much"}, "--reasoning-effort much: input should be 'none', 'min"),
-        ({"max_tokens": 500, "thinking_tokens": 500}, "leaves no room for an answer"),
         ({"answers": "tool"}, "--answers tool: input should be 'text', 'json' or 'too"),
         ({"chat": "long"}, "--chat long"),
     ],

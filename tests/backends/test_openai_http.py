@@ -78,7 +78,6 @@ def test_a_good_answer(server: Misbehaving) -> None:
     assert completion.usage == Usage(4, 1, 2)
     assert completion.cost == pytest.approx(5 * PRICE)
     assert completion.seconds > 0
-    assert completion.seconds_to_first_token is None
     assert completion.policy_version is None
     asked = server.asked[-1]
     assert asked.path == "/v1/chat/completions"

@@ -304,8 +304,8 @@ def test_thinking_that_the_server_cannot_limit_ends_a_game_at_once(
             await backend.close()
 
     assert isinstance(asyncio.run(ask(reasoning_effort="none")), str)
-    with pytest.raises(BackendError, match="thinking_token_budget.*does not support") as refused:
-        asyncio.run(ask(thinking_tokens=100))
+    with pytest.raises(BackendError, match="reasoning_effort.*does not support") as refused:
+        asyncio.run(ask(reasoning_effort="high"))
     assert refused.value.cause == "configuration" and "\n" not in str(refused.value)
     command = f"play cluedo --seat 0={server.url}/v1 --reasoning-effort high"
     done = arena(command, cwd=tmp_path)

@@ -63,7 +63,7 @@ ALL_NAMED = " ".join(f"--seat {seat}=bot:novice" for seat in range(3))
         (f"--seat 0={URL} --answers xml", ["--answers xml", "'text', 'json'"]),
         (
             f"--seat 0={URL} --set fallback=pray",
-            ["--set fallback=pray", "'random', 'forfeit' or 'stop'"],
+            ["--set fallback=pray", "'random' or 'stop'"],
         ),
         (f"--seat 0={URL} --set max_attempts=0", ["--set max_attempts=0"]),
         (f"--seat 0={URL} --temperature 9", ["--temperature"]),

@@ -106,7 +106,6 @@ def test_the_ledger_is_written_and_shown(tmp_path: Path) -> None:
     assert written["backends"]["scripted"]["retries"] == {"rate_limit": 1}
     assert written["backends"]["scripted"]["unknown_cost"] == 1
     assert written["backends"]["scripted:2"]["latency_p50"] > 0
-    assert written["backends"]["scripted:2"]["first_token_p50"] is None
     grid = ledger_grid(play.llm.ledger)
     assert [row[0] for row in grid.rows] == ["scripted", "scripted:2", "total"]
     assert list(grid.headings[:3]) == ["model", "calls", "retries"]  # Nothing cached or failed.
@@ -149,10 +148,8 @@ def test_a_part_of_a_ledger_and_what_was_before_it_add_up() -> None:
 def test_the_ledger_names_the_percentiles_of_the_seconds() -> None:
     tally = Ledger().tally("a:model")
     tally.seconds = [float(second) for second in range(1, 101)]
-    tally.seconds_to_first_token = [second / 100 for second in range(1, 101)]
     shown = tally.to_json()
     assert (shown["latency_p50"], shown["latency_p95"]) == (50.0, 95.0)
-    assert shown["first_token_p50"] == 0.5
 
 
 def test_percentiles_are_values_that_occurred() -> None:

@@ -29,7 +29,6 @@ FULL = Completion(
     policy_version=2,
     prompt_token_ids=(1, 2),
     seconds=0.1,
-    seconds_to_first_token=0.05,
 )
 
 

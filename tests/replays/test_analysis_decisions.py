@@ -98,7 +98,6 @@ def test_details_that_make_no_sense_are_handed_on(attempts: Any) -> None:
 def test_numbers_that_json_does_not_have() -> None:
     nowhere = float("inf")
     attempt = {"messages": [], "cost": nowhere}
-    attempt["seconds_to_first_token"] = float("nan")
     replay = recorded(Cluedo(players=3), known_game(END), None, {1: {"attempts": [attempt]}})
     replay.moves[1] = replay.moves[1].model_copy(update={"seconds": nowhere})
     json.dumps(ReplayAnalysis(replay).timeline(), allow_nan=False)

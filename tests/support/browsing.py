@@ -339,7 +339,6 @@ def with_attempts(
                 "completion_tokens": 3,
                 "cost": 0.0021,
                 "seconds": 0.8,
-                "seconds_to_first_token": 0.21,
                 "tokens": [[5, -0.1, -0.1], [7, -1.5, -1.5], [None, -0.01, -0.01]],
             }
             made.append(line | {"details": {"attempts": [refused, accepted], **more}})

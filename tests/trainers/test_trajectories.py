@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pydantic import JsonValue
 from scripted_table import Served, WithTokens, quick
 
-from arena.agents.chat import Attempt, ChatOptions, Fallback
+from arena.agents.chat import Attempt, ChatOptions
 from arena.episodes.match import Match, play
 from arena.episodes.record import Episode
 from arena.llm.backend import Message, Request, Role, Sampling, Token
@@ -37,11 +37,11 @@ GAME = make_game("tictactoe")
 
 
 def played(
-    replies: Callable[[Request], str | ScriptedReply], seed: int, fallback: Fallback = "random"
+    replies: Callable[[Request], str | ScriptedReply], seed: int
 ) -> tuple[Episode, list[Served]]:
     """A game of the model in seat 1 against a bot."""
     backend = WithTokens(replies)
-    options = training_chat(ChatOptions(sampling=Sampling(max_tokens=2), fallback=fallback))
+    options = training_chat(ChatOptions(sampling=Sampling(max_tokens=2)))
 
     async def game() -> Episode:
         async with LLMService(quick(max_retries=0), notify=lambda _: None) as llm:
@@ -171,10 +171,9 @@ REPLIES = st.one_of(LEGAL, LEGAL, NOISE)
     st.lists(st.one_of(REPLIES, st.just(None)), min_size=1, max_size=12),
     st.integers(300, 1500),
     st.integers(0, 99),
-    st.sampled_from(["random", "forfeit"]),
 )
 def test_histories_tell_each_request_as_it_was_sent(
-    replies: list[str | None], context: int, seed: int, fallback: Fallback
+    replies: list[str | None], context: int, seed: int
 ) -> None:
     """None: nobody answers. `context`: characters beyond which a chat is too long."""
     given = iter(replies * 20)
@@ -188,5 +187,5 @@ def test_histories_tell_each_request_as_it_was_sent(
         text = next(given)
         return ScriptedReply(error="bad_request") if text is None else text
 
-    episode, served = played(reply, seed, fallback)
+    episode, served = played(reply, seed)
     check_exact(trajectory_of(episode, 1), served)

@@ -186,8 +186,8 @@ def check_answers(episode: Episode) -> None:
     """
     for ply in episode.plies:
         failure, details = ply.decision.failure, ply.decision.details
-        # Without details the agent itself raised an error; a forfeit is a legal way to lose.
-        if failure and not details and not failure.startswith("forfeit"):
+        # Without details the agent itself raised an error.
+        if failure and not details:
             raise GameFailed(f"seat {ply.player} failed: {failure}")
     for seat, spec in enumerate(episode.header.players):
         for cause in belief_failures(episode, seat):

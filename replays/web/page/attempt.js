@@ -41,7 +41,6 @@ function drawFigures(attempt) {
     ],
     ["cost", money(attempt.cost)],
     ["latency", duration(attempt.seconds)],
-    ["first token", duration(attempt.seconds_to_first_token)],
     ["finish", attempt.finish_reason],
     ["sampling", drawSampling(attempt.sampling)],
   ];

@@ -42,12 +42,13 @@ Suspicion = tuple[NDArray[np.bool_], NDArray[np.float64]]
 """Possible sets of evil seats, shape (sets, seats), and the probability of each, shape (sets,)."""
 
 
-def weighted(sets: NDArray[np.bool_], prior: NDArray[np.float64], notes: AvalonNotes) -> Suspicion:
-    """Weight sets of evil seats by the likelihood of missions and votes.
+def weighted(notes: AvalonNotes) -> Suspicion:
+    """Weight the exact sets of evil seats by the likelihood of missions and votes.
 
     Of k evil members f play `fail` with probability C(k, f) q^f (1 - q)^(k - f); the binomial
     coefficient is the number of ways, and 0 for k < f.
     """
+    sets, prior = notes.minority_sets()
     # Sums of logarithms: products of many rates would underflow.
     logs = np.log(prior)
     for mission in notes.missions:
@@ -112,9 +113,11 @@ class AvalonDeducer(RoleBot):
             case Propose():
                 return self._propose(legal.of(Propose))
             case VoteOnTeam():
-                return self._vote()
+                proposal = self._notes.proposals[-1]
+                is_last = proposal.attempt == MAX_PROPOSALS
+                return APPROVE if is_last or self._approves(proposal.seats) else REJECT
             case PlayCard():
-                return self._play()
+                return FAIL if self._is_minority and self._fails() else SUCCESS
             case Assassinate():
                 return self._guess(legal.of(Assassinate))
             case Examine():
@@ -130,24 +133,19 @@ class AvalonDeducer(RoleBot):
         Evil plays as an uninformed servant, and so does Merlin until good has lost a mission.
         """
         if self._is_minority or (self._notes.role == MERLIN and not self._losses):
-            sets, weights = self._public_suspicion()
+            sets, weights = self._weighted(self._public)
             possible = ~sets[:, self.player]
             return sets[possible], weights[possible] / weights[possible].sum()
-        return weighted(*self._notes.minority_sets(), self._notes)
+        return self._weighted(self._notes)
 
-    def _public_suspicion(self) -> Suspicion:
-        """Return the possible sets of evil seats for a spectator, who knows no role."""
-        players = self.game.num_players
-        size = sum(map(self.game.team_of, self.game.role_list))
-        chosen = np.array(list(combinations(range(players), size)))
-        sets = np.zeros((len(chosen), players), np.bool_)
-        np.put_along_axis(sets, chosen, True, axis=1)
-        return weighted(sets, np.full(len(sets), 1 / len(sets)), self._public)
+    def _weighted(self, notes: AvalonNotes) -> Suspicion:
+        """Return the possible sets of evil seats for the player of these notes."""
+        return weighted(notes)
 
     def _propose(self, teams: Sequence[Propose]) -> Action:
         if self._is_minority:
             # Evil chooses members that the table trusts.
-            suspicion = self._public_suspicion()
+            suspicion = weighted(self._public)
             teams = [
                 team
                 for team in teams
@@ -164,33 +162,30 @@ class AvalonDeducer(RoleBot):
         own = [team for team in good if self.player in team.seats]
         return self._rng.choice(own or good)
 
-    def _vote(self) -> Action:
-        proposal = self._notes.proposals[-1]
-        if proposal.attempt == MAX_PROPOSALS:
-            return APPROVE
+    def _approves(self, seats: tuple[int, ...]) -> bool:
+        """Return the vote on a team, not on the last one of a mission."""
         if self._is_minority:
-            can_fail = len(self._allies.intersection(proposal.seats)) >= self._fails_needed
+            can_fail = len(self._allies.intersection(seats)) >= self._fails_needed
             # One more lost mission wins the game, and one more won mission ends it.
             if can_fail and self._losses == 2:
-                return APPROVE
+                return True
             if not can_fail and self._notes.mission - self._losses == 2:
-                return REJECT
-        teams = list(combinations(range(self.game.num_players), len(proposal.seats)))
+                return False
+        teams = list(combinations(range(self.game.num_players), len(seats)))
         clean = clean_probabilities(teams, self._suspicion())
         # The leader's view is another one: a team without oneself may be the best that it knows.
         best_without = max(
             value for team, value in zip(teams, clean, strict=True) if self.player not in team
         )
         wanted = max(best_without, TOLERANCE * clean.max()) - 1e-9
-        return APPROVE if clean[teams.index(proposal.seats)] >= wanted else REJECT
+        return bool(clean[teams.index(seats)] >= wanted)
 
-    def _play(self) -> Action:
-        if not self._is_minority:
-            return SUCCESS
+    def _fails(self) -> bool:
+        """Return whether this evil member of a team plays `fail`."""
         needed = self._fails_needed
         allies = sorted(self._allies.intersection(self._notes.proposals[-1].seats))
         # Too few fails only give away that evil is on the team; too many give away who is.
-        return FAIL if len(allies) >= needed and self.player in allies[:needed] else SUCCESS
+        return len(allies) >= needed and self.player in allies[:needed]
 
     def _examine(self, choices: Sequence[Examine]) -> Action:
         """Examine the player who is most in doubt; evil hands the Lady of the Lake to evil."""
@@ -247,43 +242,36 @@ class AvalonNaive(AvalonDeducer):
     In AvalonBench the fifth proposal of a mission passes without a vote; here all approve it.
     """
 
+    @property
+    def _is_servant(self) -> bool:
+        return not self._is_minority and self._notes.role != MERLIN
+
+    def _known_evil(self, seats: tuple[int, ...]) -> int:
+        """Return the number of evil seats that Merlin or an evil player knows on a team."""
+        known = self._allies if self._is_minority else self._allies - {self.player}
+        return len(known.intersection(seats))
+
     def _propose(self, teams: Sequence[Propose]) -> Action:
-        if not self._is_minority and self._notes.role != MERLIN:  # A servant.
+        if self._is_servant:
             preferred = self._preferred()
             return self._rng.choice([team for team in teams if team.seats in preferred])
-        evil = self._allies - ({self.player} if not self._is_minority else set())
         # Evil needs as many evil members as `fail` cards, Merlin none.
-        wanted = min(self._fails_needed, len(evil)) if self._is_minority else 0
-        return self._rng.choice(
-            [
-                team
-                for team in teams
-                if self.player in team.seats and len(evil.intersection(team.seats)) == wanted
-            ]
-        )
+        wanted = min(self._fails_needed, len(self._allies)) if self._is_minority else 0
+        own = [team for team in teams if self.player in team.seats]
+        return self._rng.choice([team for team in own if self._known_evil(team.seats) == wanted])
 
-    def _vote(self) -> Action:
-        proposal = self._notes.proposals[-1]
-        if proposal.attempt == MAX_PROPOSALS:
-            return APPROVE
-        if self._is_minority:
-            approves = len(self._allies.intersection(proposal.seats)) >= self._fails_needed
-        elif self._notes.role == MERLIN:
-            approves = not self._allies.difference((self.player,)).intersection(proposal.seats)
-        else:
-            approves = proposal.seats in self._preferred()
-        return APPROVE if approves else REJECT
+    def _approves(self, seats: tuple[int, ...]) -> bool:
+        if self._is_servant:
+            return seats in self._preferred()
+        evil = self._known_evil(seats)
+        return evil >= self._fails_needed if self._is_minority else not evil
 
-    def _play(self) -> Action:
-        if not self._is_minority:
-            return SUCCESS
-        num_allies = len(self._allies.intersection(self._notes.proposals[-1].seats))
-        if num_allies < self._fails_needed:
-            return SUCCESS
+    def _fails(self) -> bool:
+        evil = self._known_evil(self._notes.proposals[-1].seats)
         # Of two evil players in the game, the Assassin alone plays the one card that is needed.
-        leaves_it = num_allies > self._fails_needed == 1 and len(self._allies) == 2
-        has_assassin = ASSASSIN in self.game.role_list
-        return SUCCESS if leaves_it and has_assassin and self._notes.role != ASSASSIN else FAIL
+        leaves_it = evil > self._fails_needed == 1 and len(self._allies) == 2
+        is_minion = ASSASSIN in self.game.role_list and self._notes.role != ASSASSIN
+        return evil >= self._fails_needed and not (leaves_it and is_minion)
 
     def _guess(self, guesses: Sequence[Assassinate]) -> Action:
         return self._rng.choice(guesses)
@@ -321,15 +309,11 @@ class AvalonDeceiver(AvalonTalker):
 class AvalonSceptic(AvalonDeceiver):
     """Listens as a Bayesian who expects each side to lie at its rate."""
 
-    def _suspicion(self) -> Suspicion:
-        sets, weights = super()._suspicion()
-        worlds = (self._public if self._is_minority else self._notes).worlds
-        heard = self.listener.weights(worlds)
-        found = members(self.game.role_list, self.game.minority_roles)[worlds]
-        # The share of what was heard in each set of evil seats, relative to its number of worlds.
-        bits = 1 << np.arange(len(found))
-        keys, places = np.unique(bits @ found, return_inverse=True)
-        shares = np.bincount(places, heard) / np.bincount(places)
-        order = np.searchsorted(keys, sets @ bits)
-        total = weights * shares[np.minimum(order, len(keys) - 1)]
-        return (sets, total / total.sum()) if total.sum() > 0 else (sets, weights)
+    def _weighted(self, notes: AvalonNotes) -> Suspicion:
+        sets, weights = super()._weighted(notes)
+        heard = self.listener.weights(notes.worlds)
+        evil = members(self.game.role_list, self.game.minority)[notes.worlds]
+        # The mean weight of the assignments of each set, which are in the order of `sets`.
+        _, places = np.unique((1 << np.arange(len(evil))) @ evil, return_inverse=True)
+        weights = weights * np.bincount(places, heard) / np.bincount(places)
+        return sets, weights / weights.sum()

@@ -67,7 +67,7 @@ class AvalonNotes(RoleNotes):
     def update(self, event: Event) -> None:
         """Add one more event that the player witnessed."""
         super().update(event)
-        evil = self.game.minority_roles
+        evil = self.game.minority
         match event:
             case SecretSeen(_, seats):
                 self.secret = event

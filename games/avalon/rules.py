@@ -14,9 +14,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
-from typing import Literal, Self
+from typing import Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from arena import Action, ActionSet, Event
 from arena.core.event import PrivateEvent
@@ -49,15 +49,8 @@ TEAM_SIZES = {
 }
 """Members of the team of each mission, by the number of players, from the rule book."""
 
-STANDARD = {
-    5: "percival+morgana",
-    6: "percival+morgana",
-    7: "percival+morgana+oberon",
-    8: "percival+morgana",
-    9: "percival+morgana+mordred",
-    10: "percival+morgana+mordred+oberon",
-}
-"""Special roles beside Merlin and the Assassin that are common at each number of players."""
+ADDED = {7: (OBERON,), 9: (MORDRED,), 10: (MORDRED, OBERON)}
+"""Special roles of larger games, beside Merlin, Percival, the Assassin and Morgana."""
 
 MAX_PROPOSALS = 5
 """Rejected proposals of one mission after which evil wins."""
@@ -67,53 +60,16 @@ class AvalonOptions(RoleOptions):
     """Options of `avalon`."""
 
     players: int = Field(5, ge=5, le=10, description="Number of seats.")
-    roles: str = Field(
+    roles: Literal["standard", "merlin", "none"] = Field(
         "standard",
-        description="Special roles, joined by '+', of merlin, percival, morgana, mordred, oberon; "
-        "with merlin comes the assassin. 'standard': the usual set for the number of players; "
-        "'none': The Resistance, without special roles.",
-    )
-    talk: Literal[0, 1, 2, 3, "statements"] = Field(
-        1,
-        description="Rounds of speech before each vote; all players speak at once. 'statements': "
-        "one round, in which players can also attach statements whose truth is known.",
+        description="Special roles. 'standard': the usual set for the number of players; 'merlin': "
+        "Merlin and the Assassin; 'none': The Resistance, without special roles.",
     )
     lady: bool = Field(
         False,
         description="Lady of the Lake: after the missions 2, 3 and 4, her holder learns in secret "
         "whether one player is evil, who then holds her. Usual from 7 players on.",
     )
-
-    @property
-    def special_roles(self) -> tuple[str, ...]:
-        """The special roles in the fixed order of this module, the Assassin included."""
-        names = {"standard": f"merlin+{STANDARD[self.players]}", "none": ""}
-        chosen = names.get(self.roles, self.roles).casefold().split("+")
-        if "merlin" in chosen:
-            chosen.append("assassin")
-        known = (MERLIN, PERCIVAL, ASSASSIN, MORGANA, MORDRED, OBERON)
-        return tuple(role for role in known if role.casefold() in chosen)
-
-    @model_validator(mode="after")
-    def _check_roles(self) -> Self:
-        if self.roles in ("standard", "none"):
-            return self
-        chosen = self.roles.casefold().split("+")
-        selectable = ("merlin", "percival", "morgana", "mordred", "oberon")
-        unknown = [name for name in chosen if name not in selectable]
-        if unknown or len(set(chosen)) < len(chosen):
-            fault = f"'{unknown[0][:40]}' is no special role" if unknown else "a role comes twice"
-            raise ValueError(f"roles: {fault}; join some of {', '.join(selectable)} by '+'")
-        # These three roles do nothing but hide or show Merlin.
-        if "merlin" not in chosen and chosen != ["oberon"]:
-            raise ValueError(f"roles: '{self.roles}' needs merlin, too")
-        evil = [role for role in self.special_roles if role in EVIL_ROLES]
-        if len(evil) > NUM_EVIL[self.players]:
-            raise ValueError(
-                f"roles: {', '.join(evil)} are {len(evil)} evil roles, but {self.players} players "
-                f"have {NUM_EVIL[self.players]}; leave some out"
-            )
-        return self
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,12 +229,14 @@ class Avalon(HiddenRolesGame):
     @cached_property
     def role_list(self) -> tuple[str, ...]:
         """The roles of the game, one per seat: good ones first."""
-        special, evil = self.options.special_roles, NUM_EVIL[self.num_players]
-        good_special = [role for role in special if role not in EVIL_ROLES]
-        evil_special = [role for role in special if role in EVIL_ROLES]
-        servants = self.num_players - evil - len(good_special)
-        minions = evil - len(evil_special)
-        return (*good_special, *[SERVANT] * servants, *evil_special, *[MINION] * minions)
+        players, evil = self.num_players, NUM_EVIL[self.num_players]
+        special: tuple[str, ...] = () if self.options.roles == "none" else (MERLIN, ASSASSIN)
+        if self.options.roles == "standard":
+            special = (MERLIN, PERCIVAL, ASSASSIN, MORGANA, *ADDED.get(players, ()))
+        good = [role for role in special if role not in EVIL_ROLES]
+        servants = players - evil - len(good)
+        minions = evil - (len(special) - len(good))
+        return (*good, *[SERVANT] * servants, *special[len(good) :], *[MINION] * minions)
 
     @property
     def seers(self) -> frozenset[str]:
@@ -331,11 +289,6 @@ class Avalon(HiddenRolesGame):
         }
         return tuple(sets[size] for size in self.team_sizes)
 
-    @cached_property
-    def vote_actions(self) -> ActionSet:
-        """The two votes on a team."""
-        return self.actions.subset((APPROVE, REJECT)).complete()
-
     def is_irrevocable(self, action: Action) -> bool:
         """Return whether the action is the guess of the Assassin, which ends the game."""
         return isinstance(action, Assassinate)
@@ -360,7 +313,6 @@ class AvalonState(HiddenRolesState):
         """The proposed team."""
         self.ladies: tuple[int, ...] = (game.num_players - 1,) if game.options.lady else ()
         """Holders of the Lady of the Lake, the present one last; () without the option."""
-        self.ending = ""
 
     def _legal_actions(self, player: int) -> ActionSet:
         match self.phase:
@@ -369,7 +321,7 @@ class AvalonState(HiddenRolesState):
             case "talk":
                 return self.game.talk_actions
             case "vote":
-                return self.game.vote_actions
+                return self.game.actions.subset((APPROVE, REJECT))
             case "mission":
                 # Not kept on the game: its caches would show that an evil player is on a team.
                 cards = (SUCCESS, FAIL) if self.dealt[player] in EVIL_ROLES else (SUCCESS,)
@@ -430,7 +382,6 @@ class AvalonState(HiddenRolesState):
             return
         self.rejected += 1
         if self.rejected == MAX_PROPOSALS:
-            self.ending = f"{MAX_PROPOSALS} proposals in a row were rejected: evil wins"
             self._end(EVIL)
         else:
             self._begin_proposal()
@@ -444,7 +395,6 @@ class AvalonState(HiddenRolesState):
         self.log.append(MissionEnded(mission + 1, tuple(cards), fails, succeeded))
         self.results += (succeeded,)
         if self.results.count(False) == 3:
-            self.ending = "three missions failed: evil wins"
             self._end(EVIL)
         elif self.results.count(True) < 3:
             if self.ladies and len(self.results) > 1:
@@ -457,7 +407,6 @@ class AvalonState(HiddenRolesState):
             self.log.append(EvilRevealed(self._seats_of(EVIL), assassin))
             self._begin("assassinate", (assassin,))
         else:
-            self.ending = "three missions succeeded: good wins"
             self._end(GOOD)
 
     def _examine(self, seat: int) -> None:
@@ -470,10 +419,15 @@ class AvalonState(HiddenRolesState):
     def _guess(self, seat: int) -> None:
         correct = self.dealt[seat] == MERLIN
         self.log.append(MerlinGuessed(self.dealt.index(ASSASSIN), seat, correct))
-        found = "but the Assassin found Merlin: evil wins"
-        missed = "and the Assassin did not find Merlin: good wins"
-        self.ending = f"three missions succeeded, {found if correct else missed}"
         self._end(EVIL if correct else GOOD)
 
     def reason(self) -> str:
-        return self.ending
+        if self.rejected == MAX_PROPOSALS:
+            return f"{MAX_PROPOSALS} proposals in a row were rejected: evil wins"
+        if self.results.count(False) == 3:
+            return "three missions failed: evil wins"
+        if MERLIN not in self.dealt:
+            return "three missions succeeded: good wins"
+        if self.winner == EVIL:
+            return "three missions succeeded, but the Assassin found Merlin: evil wins"
+        return "three missions succeeded, and the Assassin did not find Merlin: good wins"

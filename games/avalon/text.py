@@ -14,7 +14,6 @@ from arena import (
     Player,
     Players,
     PlayGuide,
-    Spoken,
     Tabletop,
     Tile,
     TileRow,
@@ -131,7 +130,7 @@ def _notation(game: Avalon) -> str:
         notation += " | assassinate Player NUMBER"
     if game.options.lady:
         notation += " | examine Player NUMBER"
-    return f"{notation} | say TEXT | pass" if game.talk_rounds else notation
+    return f"{notation} | say TEXT | pass" if game.options.talk else notation
 
 
 def _secret(game: Avalon, event: SecretSeen) -> str:
@@ -185,7 +184,7 @@ class AvalonText(HiddenRolesText):
         return PlayGuide(
             goal=f"Good wins three missions; evil makes three fail.{hiding}",
             turn=(
-                f"The leader picks a team,{' all talk,' if self.game.talk_rounds else ''} and all "
+                f"The leader picks a team,{' all talk,' if self.game.options.talk else ''} and all "
                 "vote for or against it. Members of an approved team play a secret card: good "
                 "players a success, evil ones a success or a fail."
             ),
@@ -221,10 +220,10 @@ class AvalonText(HiddenRolesText):
             "leader; the next player leads after each proposal. The leader proposes a team, which "
             "may include the leader.",
         ]
-        if game.talk_rounds:
+        if game.options.talk:
             lines.append(
-                f"Then each player makes a statement to all, or passes, {self.talk_times}; the "
-                "statements of one round are made at the same time. A statement may be false."
+                "Then each player makes a statement to all, or passes, once; the statements of one "
+                "round are made at the same time. A statement may be false."
             )
         lines += self.statement_rules()
         lines += [
@@ -281,8 +280,6 @@ class AvalonText(HiddenRolesText):
                     f"{names[assassin]} names {names[target]}, who is "
                     f"{'Merlin' if correct else 'not Merlin'}."
                 )
-            case Spoken():
-                return event.sentence(names)
             case _:
                 return super().narrate(event)
 

@@ -98,7 +98,7 @@ class RoleBot(ABC):
 
     def _deceive(self, seats: Sequence[int], claims: Mapping[ClaimSide, bool]) -> Action:
         """Return the claim that leaves the least public suspicion of the own side; draw ties."""
-        known = self._notes.probabilities(self.game.minority_roles)
+        known = self._notes.probabilities(self.game.minority)
         own = [seat for seat in seats if known[seat] == 1]
         values = {
             claim: -float(self._suspicion_after(claim, self._public.worlds)[own].sum())

@@ -168,8 +168,6 @@ class RoleAssessor(TalkAssessor):
         analysis = self.game.analysis
         assert isinstance(analysis, HiddenRolesAnalysis)
         self._judge, self._state = analysis.judge, self.game.initial_state()
-        wanted = self._kinds is None or not ROLE_TALK_KINDS.isdisjoint(self._kinds)
-        self._reads_talk = wanted and self.game.talk_rounds > 0
         self._dealt: dict[int, float] = {}
         self._stated: dict[int, float] = {}
         """Score of the latest stated beliefs of a seat, in bits."""
@@ -188,18 +186,13 @@ class RoleAssessor(TalkAssessor):
         if player in self._assessed:
             choice = self._judge(self._state, self._knowledge[player], ply)
         found = [choice] if choice and self._wants(choice.kind) else []
-        stated = [*self._believes(ply)] if self._reads_talk else []
+        stated = [*self._believes(ply)]
         self._state.apply(player, action)
         # The roles that are shown at the end are no deduction, and move no listener.
-        shown = [event for event in ply.events if not isinstance(event, RolesRevealed)]
-        if self._reads_talk:
-            found += super().ply(replace(ply, events=tuple(shown)))
-            more = (*stated, *self._vote(player, action))
-            found += (each for each in more if self._wants(each.kind, each.player))
-        else:
-            self._latest_ply = ply.number
-            for event in shown:
-                self._witness(event)
+        shown = tuple(event for event in ply.events if not isinstance(event, RolesRevealed))
+        found += super().ply(replace(ply, events=shown))
+        more = (*stated, *self._vote(player, action))
+        found += (each for each in more if self._wants(each.kind, each.player))
         # The first ply is the deal.
         if player == CHANCE and self._wants("knowledge"):
             self._dealt = {seat: self._knowledge[seat].entropy() for seat in self._assessed}
@@ -215,7 +208,7 @@ class RoleAssessor(TalkAssessor):
     def _believes(self, ply: Ply) -> Iterator[Assessment]:
         """Yield the effect of the statements between two answers of a listener."""
         listener, teams = ply.player, self._state.teams()
-        if listener == CHANCE or teams[listener]:
+        if listener == CHANCE or teams[listener] or not self.game.options.talk:
             return
         score = belief_score(ply.decision.details, listener, teams)
         if score is None:
@@ -237,7 +230,7 @@ class RoleAssessor(TalkAssessor):
 
     def _vote(self, player: int, action: Action) -> Iterator[Assessment]:
         """Yield whether a vote of the majority hits the minority."""
-        teams, vote = self._state.teams(), self.game.vote
+        teams, vote = self._state.teams(), self.game.vote if self.game.options.talk else None
         if vote and isinstance(action, vote) and not teams[player]:
             hit = bool(teams[action.seat])
             measured = self._by_role("detection", player, WeightedSum(float(hit)))
@@ -270,6 +263,8 @@ class RoleAssessor(TalkAssessor):
 
     def _effect(self, speaker: int, statement: Action) -> Mapping[str, float]:
         """Return the mean change of the listeners' score of the true minority, by model."""
+        if not self._wants("statement"):
+            return {}
         sums: dict[str, list[float]] = {name: [] for name in MODELS}
         teams = self._state.teams()
         for seat, models in self._listeners.items():

@@ -152,7 +152,6 @@ class RoleNotes(Notes):
         self.facts: Facts = ()
         self.dealt: dict[int, str] = {}
         """Roles that were shown to this player by the deal or at the end, by seat."""
-        self.is_over = False
         self.spoken: list[Spoken] = []
         """Speeches since the game last emptied this list."""
         self.stated: dict[int, Sequence[Action]] = {}
@@ -165,7 +164,6 @@ class RoleNotes(Notes):
                 self.dealt[seat] = role
                 self.add((seat,), (role,), 1)
             case RolesRevealed(roles):
-                self.is_over = True
                 self.dealt = dict(enumerate(roles))
                 for seat, role in self.dealt.items():
                     self.add((seat,), (role,), 1)
@@ -214,7 +212,7 @@ class RoleNotes(Notes):
         Returns:
             The different sets, shape (sets, seats), and the probability of each, shape (sets,).
         """
-        return role_sets(self.game.role_list, self.facts, self.game.minority_roles)
+        return role_sets(self.game.role_list, self.facts, self.game.minority)
 
     def placement(self) -> Placement:
         """Return the probability of each role of each seat; a role that is shown is certain."""
@@ -298,16 +296,14 @@ class HiddenRolesText(GameText):
 
     def narrate(self, event: Event) -> str:
         """Return one of the events that these games share as a sentence."""
-        if not isinstance(event, RolesRevealed):
-            raise TypeError(f"{event!r} is not an event of {self.game.name}")
-        pairs = zip(self.game.seat_names, event.roles, strict=True)
+        names = self.game.seat_names
+        if isinstance(event, Spoken):
+            # The audience matters: a wolf must not take it for public.
+            channel = "" if event.to is None else f" (to {self.game.team_names[1]})"
+            return f"{event.sentence(names)}{channel}"
+        assert isinstance(event, RolesRevealed), event
+        pairs = zip(names, event.roles, strict=True)
         return f"The roles were: {', '.join(f'{name} {role}' for name, role in pairs)}."
-
-    @property
-    def talk_times(self) -> str:
-        """Number of speeches of each player before a vote, in words: `once`, `2 times`."""
-        rounds = self.game.talk_rounds
-        return "once" if rounds == 1 else f"{rounds} times"
 
     def statement_rules(self) -> Iterator[str]:
         """Yield the grammar of statements, with the option `talk=statements`."""
@@ -335,7 +331,8 @@ class HiddenRolesText(GameText):
         """Yield the notes of this level and the legal actions; the rules list the statements."""
         notes, legal = observation.notes, observation.legal_actions
         assert isinstance(notes, RoleNotes)
-        if level != "events" and notes.role and not notes.is_over:
+        # After the game all roles are shown, and nothing is left to deduce.
+        if level != "events" and len(notes.dealt) == 1:
             yield from self._facts(notes)
             if level == "deductions":
                 yield from self._deductions(notes)
@@ -351,12 +348,12 @@ class HiddenRolesText(GameText):
     def _deductions(self, notes: RoleNotes) -> Iterator[str]:
         """Yield what follows from the facts; only the minority hunts."""
         game, (prey, prey_name) = self.game, self.prey
-        evil = self._percentages(notes, game.minority_roles)
+        evil = self._percentages(notes, game.minority)
         yield (
             f"Possible assignments of the roles: {notes.world_count():,}. Probability of being "
             f"{self.member}: {evil}."
         )
-        if prey in game.role_list and notes.role in game.minority_roles:
+        if prey in game.role_list and game.team_of(notes.role):
             yield f"Probability of being {prey_name}: {self._percentages(notes, {prey})}."
 
     def _percentages(self, notes: RoleNotes, roles: Collection[str]) -> str:
@@ -367,9 +364,9 @@ class HiddenRolesText(GameText):
 
     def belief_question(self, observation: Observation) -> str | None:
         """Return the question to a player of the majority; None for others."""
-        game = self.game
-        dealt = next((e.role for e in observation.events if isinstance(e, RoleDealt)), None)
-        if dealt is None or game.team_of(dealt):
+        game, notes = self.game, observation.notes
+        assert isinstance(notes, RoleNotes)
+        if not notes.role or game.team_of(notes.role):
             return None
         example = ", ".join(f'"{name}": 0.3' for name in game.seat_names[:2])
         return (

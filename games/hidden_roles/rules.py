@@ -15,6 +15,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar, Literal
 
+from pydantic import Field
+
 from arena import (
     CHANCE,
     WIN_RATE,
@@ -118,7 +120,11 @@ class RolesRevealed(Event):
 class RoleOptions(SeatOptions):
     """Options that games of hidden roles share."""
 
-    talk: Literal[0, 1, 2, 3, "statements"]
+    talk: Literal[0, 1, "statements"] = Field(
+        1,
+        description="1: a round of speech before each vote, in which all players speak at once; 0: "
+        "no talk. 'statements': players can also attach statements whose truth is known.",
+    )
 
 
 class HiddenRolesGame(Game, ABC):
@@ -159,12 +165,6 @@ class HiddenRolesGame(Game, ABC):
     def promised(self) -> tuple[tuple[Action, ...], ...]:
         """Moves that players can promise: tuples of alternatives, one of which is made."""
 
-    @property
-    def talk_rounds(self) -> int:
-        """Rounds of speech; 0 without talk."""
-        talk = self.options.talk
-        return 1 if talk == "statements" else talk
-
     def _statements(self) -> Iterator[Statement]:
         """Yield the statements of the option `talk=statements`."""
         if self.options.talk != "statements":
@@ -183,7 +183,7 @@ class HiddenRolesGame(Game, ABC):
         return self.actions.subset((PASS, *self.actions.statements), (SPEAK,)).complete()
 
     def fallback_actions(self, observation: Observation) -> Sequence[Action]:
-        """Return `pass` where it is legal, so that a failed answer neither speaks nor shoots."""
+        """Return `pass` where it is legal, so that a failed answer uses no potion."""
         legal = observation.legal_actions
         return (PASS,) if PASS in legal else legal
 
@@ -192,20 +192,10 @@ class HiddenRolesGame(Game, ABC):
         """The roles of the game without repetitions."""
         return tuple(dict.fromkeys(self.role_list))
 
-    @cached_property
-    def minority_roles(self) -> frozenset[str]:
-        """The roles of team 1."""
-        return self.minority.intersection(self.role_list)
-
     @property
     def return_scale(self) -> ReturnScale:
         """The win rate; par is unknown, because the teams are uneven in size and in chances."""
         return replace(WIN_RATE, par="unknown", team_names=self.team_names)
-
-    def roles_of(self, side: str) -> frozenset[str]:
-        """Return the roles of a side."""
-        team = self.sides.index(side)
-        return frozenset(role for role in self.role_list if self.team_of(role) == team)
 
     def team_name(self, role: str) -> str:
         """Return the name of the team of a role."""
@@ -230,8 +220,6 @@ class HiddenRolesState(State, ABC):
         """The role of each seat; empty before the deal."""
         self.sealed: dict[int, Action] = {}
         """Commitments of the current phase, by seat."""
-        self.talks = 0
-        """Finished rounds of statements since the discussion began."""
         self.winner: int | None = None
         """The team that has won; None before the end."""
 
@@ -286,14 +274,13 @@ class HiddenRolesState(State, ABC):
             self.sealed = {}
             if self.phase == "talk":
                 self._log_statements(phase)
-                self._discuss(tuple(phase), self.talks + 1)
+                self._begin("vote", tuple(phase))
             else:
                 self._resolve(phase)
 
-    def _discuss(self, players: tuple[int, ...], talks: int = 0) -> None:
-        """Begin a round of statements, or the vote after the last one."""
-        self.talks = talks
-        self._begin("talk" if talks < self.game.talk_rounds else "vote", players)
+    def _discuss(self, players: tuple[int, ...]) -> None:
+        """Begin the round of statements before a vote; without talk, the vote."""
+        self._begin("talk" if self.game.options.talk else "vote", players)
 
     def _log_statements(
         self, phase: Mapping[int, Action], to: tuple[int, ...] | None = None

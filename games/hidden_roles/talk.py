@@ -60,18 +60,19 @@ class RoleTalk(GameTalk):
     def holds(self, statement: Action, speaker: int, worlds: Worlds) -> NDArray[np.bool_] | None:
         """Return in which assignments (seats, worlds) a statement is true; None for a promise."""
         game, roles = self.game, self.game.role_list
+        minority = members(roles, game.minority)
+        found: NDArray[np.bool_]
         match statement:
             case ClaimRole(role):
-                seat, wanted = speaker, frozenset({role})
+                found = members(roles, {role})[worlds[speaker]]
             case ClaimSide(seat, side) | ClaimCheck(seat, side):
-                wanted = game.roles_of(side)
+                found = minority[worlds[seat]] == (side == game.sides[1])
+                if isinstance(statement, ClaimCheck):
+                    found &= members(roles, game.seers)[worlds[speaker]]
             case Suspect(seat) | Trust(seat):
-                wanted = game.roles_of(game.sides[isinstance(statement, Suspect)])
+                found = minority[worlds[seat]] == isinstance(statement, Suspect)
             case _:
                 return None
-        found: NDArray[np.bool_] = members(roles, wanted)[worlds[seat]]
-        if isinstance(statement, ClaimCheck):
-            found = found & members(roles, game.seers)[worlds[speaker]]
         return found
 
     def probability(self, statement: Action, speaker: int, knowledge: Knowledge) -> float | None:
@@ -142,21 +143,22 @@ class Listener:
         self.rates = rates
         self.heard: list[tuple[int, Action]] = []
         self._worlds: Worlds | None = None
-        self._logs: NDArray[np.float64] | None = None
+        self._logs = np.zeros(0)
+        """Logarithms of the weights of `_worlds` after the first `_read` statements."""
+        self._read = 0
 
     def hear(self, speaker: int, statement: Action) -> None:
         """Add a statement that was made to all."""
         self.heard.append((speaker, statement))
-        if self._worlds is not None and self._logs is not None:
-            self._logs = self._logs + self.log_likelihood(speaker, statement, self._worlds)
 
     def weights(self, worlds: Worlds) -> NDArray[np.float64]:
         """Return the probability of each assignment (worlds,) after all that was heard."""
         # The assignments of unchanged knowledge are the same array.
-        if self._logs is None or self._worlds is not worlds:
-            self._worlds, self._logs = worlds, np.zeros(worlds.shape[1])
-            for speaker, statement in self.heard:
-                self._logs = self._logs + self.log_likelihood(speaker, statement, worlds)
+        if self._worlds is not worlds:
+            self._worlds, self._logs, self._read = worlds, np.zeros(worlds.shape[1]), 0
+        for speaker, statement in self.heard[self._read :]:
+            self._logs += self.log_likelihood(speaker, statement, worlds)
+        self._read = len(self.heard)
         weights: NDArray[np.float64] = np.exp(self._logs - self._logs.max())
         weights /= weights.sum()
         return weights
@@ -171,7 +173,7 @@ class Listener:
         game, role = self.talk.game, worlds[speaker]
         # The place in `rates` of the speaker's kind in each assignment.
         sees = 2 * members(game.role_list, game.seers)[role]
-        minority = members(game.role_list, game.minority_roles)[role]
+        minority = members(game.role_list, game.minority)[role]
         about_itself = getattr(statement, "seat", speaker) == speaker
         speakers = np.where(minority, 3, 1 if about_itself else sees)
         logs: NDArray[np.float64] = np.log(self.rates)[speakers, found.astype(int)]
@@ -180,7 +182,7 @@ class Listener:
     def suspicion(self, worlds: Worlds) -> NDArray[np.float64]:
         """Return for each seat the probability that it is of the minority (seats,)."""
         game = self.talk.game
-        minority = members(game.role_list, game.minority_roles)[worlds]
+        minority = members(game.role_list, game.minority)[worlds]
         suspected: NDArray[np.float64] = minority @ self.weights(worlds)
         return suspected
 
@@ -189,6 +191,6 @@ def true_minority(
     game: HiddenRolesGame, worlds: Worlds, truth: tuple[str, ...]
 ) -> NDArray[np.bool_]:
     """Return the assignments (worlds,) in which the minority is the true one."""
-    sides = members(game.role_list, game.minority_roles)[worlds]
+    sides = members(game.role_list, game.minority)[worlds]
     found: NDArray[np.bool_] = (sides == [[game.team_of(role) == 1] for role in truth]).all(axis=0)
     return found

@@ -27,7 +27,6 @@ from games.werewolf.rules import (
     NightKill,
     Poison,
     Protect,
-    ShootPlayer,
     Werewolf,
 )
 
@@ -41,7 +40,7 @@ VOTE_RATES: Mapping[tuple[str, str, bool], float] = {
 }
 """Assumed rates of votes, by whether all public knowledge made the vote expected, the role of the
 voter and whether the target is a wolf. The seer knows wolves, and wolves spare each other."""
-TARGETED = NightKill | Inspect | Protect | DayVote | ShootPlayer
+TARGETED = NightKill | Inspect | Protect | DayVote
 """Kinds of actions that name the seat to act on."""
 SLACK = 0.05
 """Difference of suspicion below which the village keeps to the vote that all expect."""
@@ -120,7 +119,7 @@ class WerewolfDeducer(RoleBot):
         return self._speak() if legal.speech and self._notes.is_day else PASS
 
     def _aim(self, kind: type[Action], seats: Sequence[int]) -> int:
-        """Return the seat for an action at night, or for the shot of the hunter."""
+        """Return the seat for an action at night."""
         role = SEER if kind in (NightKill, Protect) else WOLF
         likely = self._probabilities(role, self._notes)
         exact = self._notes.probabilities(PACK)
@@ -130,7 +129,6 @@ class WerewolfDeducer(RoleBot):
             Inspect: lambda seat: likely[seat] if 0 < exact[seat] < 1 else -1.0,
             # A probable seer is the likeliest victim; the doctor is the next best player to keep.
             Protect: lambda seat: max(likely[seat], 0.4 * (seat == self.player)),
-            ShootPlayer: lambda seat: likely[seat],
         }
         return self._best(seats, values[kind])
 

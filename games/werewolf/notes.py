@@ -24,7 +24,6 @@ from games.werewolf.rules import (
     DayBegan,
     DayVoted,
     DoctorProtected,
-    HunterShot,
     NightBegan,
     NightEnded,
     PackSeen,
@@ -90,8 +89,6 @@ class WerewolfNotes(RoleNotes):
             case DayVoted(_, eliminated, role):
                 self.votes.append(event)
                 self._bury(eliminated, role, f"eliminated on day {self.night}")
-            case HunterShot(_, seat, role):
-                self._bury(seat, role, "shot by the hunter")
 
     def _add_balance(self) -> None:
         # The game is not over: at least one wolf, and fewer wolves than others.

@@ -12,10 +12,10 @@ partial information environment", Annals of Applied Probability 18 (2008), study
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, Self
+from typing import Self
 
 from pydantic import Field, model_validator
 
@@ -34,8 +34,8 @@ VILLAGE, WOLVES = 0, 1
 """Numbers of the teams."""
 
 WOLF, SEER, DOCTOR, WITCH = "Werewolf", "Seer", "Doctor", "Witch"
-HUNTER, VILLAGER = "Hunter", "Villager"
-ROLES = (WOLF, SEER, DOCTOR, WITCH, HUNTER, VILLAGER)
+VILLAGER = "Villager"
+ROLES = (WOLF, SEER, DOCTOR, WITCH, VILLAGER)
 PACK = frozenset({WOLF})
 """The roles of the wolves' team."""
 
@@ -51,9 +51,6 @@ class WerewolfOptions(RoleOptions):
         description="Werewolves, fewer than half of the players. 0: 1 of up to 6 players, 2 of 7 "
         "to 9 and 3 of more.",
     )
-    hunter: bool = Field(
-        False, description="One villager is the hunter, who may shoot a player when dying."
-    )
     witch: bool = Field(
         False,
         description="The witch takes the doctor's place: once she may save the victim of a night, "
@@ -62,12 +59,6 @@ class WerewolfOptions(RoleOptions):
     plain: bool = Field(False, description="There is no seer and no doctor.")
     quiet_first_night: bool = Field(
         False, description="The werewolves do not kill in the first night."
-    )
-    talk: Literal[0, 1, 2, 3, "statements"] = Field(
-        1,
-        description="Rounds of speech each day, in which all living players speak at once; with "
-        "any, the wolves also talk once each night among themselves. 0: no talk. 'statements': one "
-        "round, in which players can also attach statements whose truth is known.",
     )
 
     @property
@@ -109,11 +100,6 @@ class Protect(SeatAction, template="protect Player {self.seat}"):
 @dataclass(frozen=True, slots=True)
 class DayVote(SeatAction, template="vote Player {self.seat}"):
     """A vote by day for the elimination of a player, sealed until all have voted."""
-
-
-@dataclass(frozen=True, slots=True)
-class ShootPlayer(SeatAction, template="shoot Player {self.seat}"):
-    """The dying hunter's shot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,15 +201,6 @@ class DayVoted(Event):
     role: str
 
 
-@dataclass(frozen=True, slots=True)
-class HunterShot(Event):
-    """Public: the dying hunter shoots a player, or does not shoot."""
-
-    hunter: int
-    seat: int | None
-    role: str
-
-
 class Werewolf(HiddenRolesGame):
     """Five to twelve players: a village, and werewolves among them.
 
@@ -258,8 +235,7 @@ class Werewolf(HiddenRolesGame):
     def role_list(self) -> tuple[str, ...]:
         """The roles of the game, one per seat: werewolves first."""
         options, wolves = self.options, self.options.num_wolves
-        helpers = () if options.plain else (SEER, WITCH if options.witch else DOCTOR)
-        special = (*helpers, *[HUNTER] * options.hunter)
+        special = () if options.plain else (SEER, WITCH if options.witch else DOCTOR)
         villagers = options.players - wolves - len(special)
         return (*[WOLF] * wolves, *special, *[VILLAGER] * villagers)
 
@@ -274,20 +250,15 @@ class Werewolf(HiddenRolesGame):
     @cached_property
     def pack_talks(self) -> bool:
         """Whether the wolves talk at night."""
-        return self.talk_rounds > 0 and self.options.num_wolves > 1
+        return bool(self.options.talk) and self.options.num_wolves > 1
 
     def _all_actions(self) -> Iterable[Action]:
         yield PASS
-        hunter, witch = self.options.hunter, self.options.witch
-        kinds = (DayVote, NightKill, Inspect, Protect, *[ShootPlayer] * hunter, *[Poison] * witch)
-        for kind in kinds:
+        witch = self.options.witch
+        for kind in (DayVote, NightKill, Inspect, Protect, *[Poison] * witch):
             yield from map(kind, range(self.num_players))
         yield from [HEAL] * witch
         yield from self._statements()
-
-    def is_irrevocable(self, action: Action) -> bool:
-        """Return whether the action is the shot of the hunter."""
-        return isinstance(action, ShootPlayer)
 
     def initial_state(self) -> WerewolfState:
         return WerewolfState(self)
@@ -324,8 +295,7 @@ class WerewolfState(HiddenRolesState):
         return self.day == 1 and self.game.options.quiet_first_night
 
     def is_out(self, player: int) -> bool:
-        # The dying hunter acts once more.
-        return super().is_out(player) or player not in (*self.living, *self.to_act)
+        return super().is_out(player) or player not in self.living
 
     def _legal_actions(self, player: int) -> ActionSet:
         if self.phase == "talk":
@@ -340,8 +310,6 @@ class WerewolfState(HiddenRolesState):
         match self.phase, self.dealt[player]:
             case "vote", _:
                 actions = (*map(DayVote, others), PASS)
-            case "hunt", _:
-                actions = (*map(ShootPlayer, others), PASS)
             case "night", "Seer":
                 actions = map(Inspect, others)
             case "night", "Werewolf" if not self._is_quiet:
@@ -369,10 +337,8 @@ class WerewolfState(HiddenRolesState):
                 self._end_night(phase)
             case "potions":
                 self._end_potions(phase)
-            case "vote":
-                self._end_day(phase)
             case _:
-                self._end_hunt(*phase.items())
+                self._end_day(phase)
 
     def _begin_night(self) -> None:
         self.day += 1
@@ -383,8 +349,9 @@ class WerewolfState(HiddenRolesState):
 
     def _end_night(self, phase: Mapping[int, Action]) -> None:
         votes = tuple(action.seat for action in phase.values() if isinstance(action, NightKill))
-        # No wolf votes in a quiet night.
-        self.victim = pack_choice(votes) if votes else None
+        # The most votes count, in a tie that of the wolf with the lowest seat: `max` returns the
+        # first of equal ones. No wolf votes in a quiet night.
+        self.victim = max(votes, key=votes.count, default=None)
         if self.victim is not None:
             self.log.append(PackChose(self.pack, votes, self.victim))
         for seat, action in phase.items():
@@ -414,12 +381,8 @@ class WerewolfState(HiddenRolesState):
             elif isinstance(action, Poison):
                 dead.append(action.seat)
                 self.log.append(WitchPoisoned(action.seat, self.dealt[action.seat]))
-        if self.victim is None:
-            self.log.append(NightEnded(self.day, None, ""))
-        else:
-            dead.append(self.victim)
-            self.log.append(NightEnded(self.day, self.victim, self.dealt[self.victim]))
-        self._die(dead)
+        self.log.append(NightEnded(self.day, self.victim, self._role_of(self.victim)))
+        self._go_on(*dead, self.victim)
 
     def _end_day(self, phase: Mapping[int, Action]) -> None:
         votes = [NO_SEAT] * self.game.num_players
@@ -429,34 +392,16 @@ class WerewolfState(HiddenRolesState):
         counts = Counter(vote for vote in votes if vote != NO_SEAT)
         best = [seat for seat in counts if counts[seat] == max(counts.values())]
         # The most votes eliminate; a tie, or no vote at all, eliminates no player.
-        if len(best) == 1:
-            self.log.append(DayVoted(tuple(votes), best[0], self.dealt[best[0]]))
-            self._die(best)
-        else:
-            self.log.append(DayVoted(tuple(votes), None, ""))
-            self._begin_night()
+        eliminated = best[0] if len(best) == 1 else None
+        self.log.append(DayVoted(tuple(votes), eliminated, self._role_of(eliminated)))
+        self._go_on(eliminated)
 
-    def _die(self, seats: Sequence[int]) -> None:
-        # The victims are dead before the hunter shoots, so that no player dies twice.
-        self.living = tuple(other for other in self.living if other not in seats)
-        hunter = tuple(seat for seat in seats if self.dealt[seat] == HUNTER)
-        if hunter:
-            # The hunter's role is public now, so that acting alone gives nothing away.
-            self._begin("hunt", hunter)
-        else:
-            self._go_on()
+    def _role_of(self, seat: int | None) -> str:
+        return "" if seat is None else self.dealt[seat]
 
-    def _end_hunt(self, shot: tuple[int, Action]) -> None:
-        hunter, action = shot
-        if isinstance(action, ShootPlayer):
-            self.log.append(HunterShot(hunter, action.seat, self.dealt[action.seat]))
-            self.living = tuple(seat for seat in self.living if seat != action.seat)
-        else:
-            self.log.append(HunterShot(hunter, None, ""))
-        self._go_on()
-
-    def _go_on(self) -> None:
-        """End the game if a team has won, or begin the day or the night."""
+    def _go_on(self, *dead: int | None) -> None:
+        """Remove the dead; end the game if a team has won, or begin the day or the night."""
+        self.living = tuple(seat for seat in self.living if seat not in dead)
         if not self.pack:
             self._end(VILLAGE)
         # Parity: by day the wolves can no longer be outvoted.
@@ -473,12 +418,3 @@ class WerewolfState(HiddenRolesState):
         if self.winner == VILLAGE:
             return "all werewolves are dead: the village wins"
         return "the werewolves are as many as the other players: they win"
-
-
-def pack_choice(votes: Sequence[int]) -> int:
-    """Return the victim of the wolves' votes, which are in the order of their seats.
-
-    It is the one with the most votes, in a tie the vote of the wolf with the lowest seat.
-    """
-    # `max` returns the first of equal ones.
-    return max(votes, key=votes.count)

@@ -11,7 +11,6 @@ from arena import (
     Player,
     Players,
     PlayGuide,
-    Spoken,
     Tabletop,
     Tile,
     Track,
@@ -28,7 +27,6 @@ from games.werewolf.rules import (
     DayBegan,
     DayVoted,
     DoctorProtected,
-    HunterShot,
     NightBegan,
     NightEnded,
     PackChose,
@@ -67,12 +65,11 @@ class WerewolfText(HiddenRolesText):
             if options.witch:
                 helper = "the witch may once save the victim and once poison a player"
             night += f", the seer learns whether a player is a werewolf, and {helper}"
-        hunter = " The hunter who dies may shoot a player." if options.hunter else ""
         example = (
             "The votes are public, and werewolves seldom vote against each other: compare who has "
             "never voted against whom."
         )
-        if self.game.talk_rounds and not options.plain:
+        if options.talk and not options.plain:
             example = (
                 "Two players claim to be the seer. One of them lies, and most liars are "
                 "werewolves: ask both whom they have looked at, and compare it with what you know."
@@ -83,8 +80,8 @@ class WerewolfText(HiddenRolesText):
                 "of the living players."
             ),
             turn=(
-                f"{night}. By day all {'talk, and then ' if self.game.talk_rounds else ''}vote who "
-                f"is out of the game.{hunter}"
+                f"{night}. By day all {'talk, and then ' if options.talk else ''}vote who is out "
+                "of the game."
             ),
             end=(
                 "The village wins when the last werewolf is out; the werewolves when they are "
@@ -101,10 +98,10 @@ class WerewolfText(HiddenRolesText):
         if options.quiet_first_night:
             night += " In the first night no player is killed."
         talk = ""
-        if game.talk_rounds:
+        if options.talk:
             talk = (
-                f"each living player makes a statement to all, or passes, {self.talk_times}; the "
-                "statements of one round are made at the same time, and may be false. Then "
+                "each living player makes a statement to all, or passes, once; the statements of "
+                "one round are made at the same time, and may be false. Then "
             )
         lines = [
             f"Werewolf, {game.num_players} players (Player 0 to Player {game.num_players - 1}). "
@@ -119,8 +116,6 @@ class WerewolfText(HiddenRolesText):
             "no player is.",
             "The role of a player who dies is published.",
         ]
-        if options.hunter:
-            lines.append("The hunter who dies may shoot one living player, who dies too.")
         lines.append("The dead see what is public, but neither act nor speak.")
         # A single wolf has no other wolf to talk to.
         if game.pack_talks:
@@ -131,8 +126,7 @@ class WerewolfText(HiddenRolesText):
         if not options.plain:
             helper = "heal | poison" if options.witch else "protect"
             notation += f" | inspect Player NUMBER | {helper} Player NUMBER"
-        notation += " | shoot Player NUMBER" * options.hunter
-        notation += " | say TEXT" * (game.talk_rounds > 0)
+        notation += " | say TEXT" if options.talk else ""
         lines += self.statement_rules()
         return "\n".join([*lines, f"Your action: {notation}. For example: vote Player 3"])
 
@@ -166,18 +160,11 @@ class WerewolfText(HiddenRolesText):
                 return f"{names[victim]} ({role}) died in night {night}."
             case DayBegan(day, living):
                 return f"Day {day} begins. Living: {game.names_of(living)}."
-            case Spoken():
-                # The audience matters: a wolf must not take it for public.
-                channel = "" if event.to is None else " (to the werewolves)"
-                return f"{event.sentence(names)}{channel}"
             case DayVoted(votes, eliminated, role):
                 each = zip(names, votes, strict=True)
                 cast = ", ".join(f"{voter} for {names[to]}" for voter, to in each if to != NO_SEAT)
                 out = "no player" if eliminated is None else f"{names[eliminated]} ({role})"
                 return f"Votes: {cast or 'none'}. Result: {out} is eliminated."
-            case HunterShot(hunter, seat, role):
-                target = "no player" if seat is None else f"{names[seat]} ({role})"
-                return f"{names[hunter]}, the hunter, shoots {target}."
             case _:
                 return super().narrate(event)
 

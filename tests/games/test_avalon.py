@@ -160,11 +160,7 @@ def test_only_evil_may_fail_and_votes_are_sealed() -> None:
     ("options", "fault"),
     [
         ({"players": 4}, "players"),
-        ({"roles": "merlin+lancelot"}, "lancelot"),
-        ({"roles": "percival"}, "needs merlin"),
-        ({"roles": "merlin+merlin"}, "twice"),
-        ({"roles": "merlin+morgana+mordred"}, "leave some out"),
-        ({"roles": "<b>" * 10_000}, "no special role"),
+        ({"roles": "mrelin"}, "did you mean 'merlin'"),
     ],
 )
 def test_options_are_checked(options: dict[str, str | int], fault: str) -> None:

@@ -65,7 +65,7 @@ GAMES: list[tuple[str, str, dict[str, Any], list[str]]] = [
         ["bot:oracle", "bot:detective", "bot:novice"],
     ),
     ("avalon", "avalon", {"players": 5}, ["bot:deducer"] * 5),
-    ("werewolf", "werewolf", {"players": 7, "hunter": True}, ["bot:deducer"] * 7),
+    ("werewolf", "werewolf", {"players": 7, "witch": True}, ["bot:deducer"] * 7),
     ("werewolf-statements", "werewolf", {"players": 5, "talk": "statements"}, ["bot:sceptic"] * 5),
     ("avalon-statements", "avalon", {"talk": "statements"}, ["bot:sceptic"] * 5),
     (

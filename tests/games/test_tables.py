@@ -29,7 +29,7 @@ GAMES: list[tuple[str, dict[str, Any]]] = [
     ("liars_dice", {"players": 4, "dice": 5}),
     ("negotiation", {}),
     ("tictactoe", {}),
-    ("werewolf", {"players": 9, "hunter": True, "witch": True}),
+    ("werewolf", {"players": 9, "witch": True}),
 ]
 
 

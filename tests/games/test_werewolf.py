@@ -20,7 +20,6 @@ from games.werewolf.rules import (
     DayBegan,
     DayVote,
     DayVoted,
-    HunterShot,
     Inspect,
     NightBegan,
     NightEnded,
@@ -30,16 +29,13 @@ from games.werewolf.rules import (
     Poison,
     Protect,
     SeerSaw,
-    ShootPlayer,
     Werewolf,
     WerewolfState,
     WitchPoisoned,
     WitchSaw,
-    pack_choice,
 )
 
 SEVEN = ("Werewolf", "Werewolf", "Seer", "Doctor", "Villager", "Villager", "Villager")
-WITH_HUNTER = (*SEVEN[:4], "Hunter", *SEVEN[5:])
 
 
 def dealt(deal: tuple[str, ...] = SEVEN, talk: int = 0, **options: bool | int) -> WerewolfState:
@@ -104,8 +100,10 @@ def test_night_informs_each_role() -> None:
 
 
 def test_majority_of_the_pack_chooses() -> None:
-    assert pack_choice((5, 4, 4)) == 4
-    assert pack_choice((5, 4, 6)) == 5
+    state = act(
+        dealt((SEVEN[0], *SEVEN[:6]), wolves=3), p0=NightKill(5), p1=NightKill(6), p2=NightKill(6)
+    )
+    assert PackChose((0, 1, 2), (5, 6, 6), 6) in state.log.witnessed[1]
 
 
 def test_doctor_saves_but_not_twice_running() -> None:
@@ -145,17 +143,6 @@ def test_wolves_win_at_parity() -> None:
     night(state, 4)
     assert state.is_terminal  # Two of four.
     assert state.returns() == (1, 1, 0, 0, 0, 0, 0)
-
-
-def test_hunter_takes_one_player_along() -> None:
-    state = night(dealt(WITH_HUNTER, hunter=True), 4)
-    assert state.to_act == (4,)
-    assert [str(a) for a in state.legal_actions(4)][-1] == "pass"
-    with pytest.raises(IllegalAction):
-        state.apply(4, ShootPlayer(4))
-    state.apply(4, ShootPlayer(0))
-    assert HunterShot(4, 0, "Werewolf") in state.log.events
-    assert state.living == (1, 2, 3, 5, 6) and state.phase == "vote"
 
 
 def test_the_witch_heals_once_and_poisons_once() -> None:

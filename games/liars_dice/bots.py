@@ -18,17 +18,15 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from arena import Action, Observation
 from arena.agents.agent import EvenBot
 from games.liars_dice.knowledge import LiarsDiceKnowledge, match_chance, tail
 from games.liars_dice.rules import CHALLENGE, DiceBid, LiarsDice, hand_distribution
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 class LiarsDiceBot(EvenBot):
@@ -77,102 +75,80 @@ TEMPERATURE = 0.1
 more against `counter`, which takes the best action, but trusts unknown players too much."""
 
 
-class HandResponses:
-    """All hands of some dice, and what a player with each of them thinks of each bid.
+class HandResponses(NamedTuple):
+    """All hands of some dice, and what a player with each of them thinks of each bid."""
 
-    Args:
-        game: The game that is played.
-        dice: Number of dice of the hand.
-        total: Number of dice on the table.
-    """
-
-    def __init__(self, game: LiarsDice, dice: int, total: int) -> None:
-        # Hands are multisets: the order of a throw tells nothing, and there are far fewer of them.
-        hands = hand_distribution(dice, game.options.faces)
-        self.prior: NDArray[np.float64] = np.array([p for _, p in hands])
-        """Probability of each hand, shape (hands,)."""
-        self.matches: NDArray[np.int64] = np.array(
-            [[game.matches(hand, face) for face in game.faces] for hand, _ in hands]
-        )
-        """Dice that count as each face, shape (hands, faces)."""
-        self.truth = self._truth(game, total - dice)
-        """Probability that each bid of the table of bids is true, shape (hands, bids)."""
-        self.appeal: NDArray[np.float64] = np.exp(self.truth / TEMPERATURE)
-        """Weight exp(q / T) of making each bid, shape (hands, bids)."""
-
-    def _truth(self, game: LiarsDice, others: int) -> NDArray[np.float64]:
-        # q depends on a hand only by its number of matches k: q = P(K >= quantity - k).
-        columns = []
-        for bid in game.bids:
-            chance = match_chance(game, bid.face)
-            # One tail for each number of own matches; then looked up for all hands at once.
-            own = range(int(self.matches.max()) + 1)
-            tails = np.array([tail(others, chance, bid.quantity - k) for k in own])
-            columns.append(tails[self.matches[:, bid.face - 1]])
-        return np.stack(columns, axis=1)
+    prior: NDArray[np.float64]
+    """Probability of each hand, shape (hands,)."""
+    matches: NDArray[np.int64]
+    """Dice that count as each face, shape (hands, faces)."""
+    truth: NDArray[np.float64]
+    """Probability that each bid of the table of bids is true, shape (hands, bids)."""
+    appeal: NDArray[np.float64]
+    """Weight exp(q / T) of making each bid, shape (hands, bids)."""
 
 
 # Few: with six dice of ten faces and 36 dice on the table, one has 29 MB.
 @lru_cache(maxsize=8)
-def hand_table(game: LiarsDice, dice: int, total: int) -> HandResponses:
-    """Return the table of hands; it depends on public numbers only."""
-    return HandResponses(game, dice, total)
+def hand_responses(game: LiarsDice, dice: int, total: int) -> HandResponses:
+    """Return the responses of a player with some of the dice on the table.
+
+    They depend on public numbers only.
+    """
+    # Hands are multisets: the order of a throw tells nothing, and there are far fewer of them.
+    hands = hand_distribution(dice, game.options.faces)
+    matches = np.array([[game.matches(hand, face) for face in game.faces] for hand, _ in hands])
+    columns, own = [], range(int(matches.max()) + 1)
+    for bid in game.bids:
+        # q depends on a hand only by its number of matches k: q = P(K >= quantity - k). One tail
+        # for each k, looked up for all hands at once.
+        chance = match_chance(game, bid.face)
+        tails = np.array([tail(total - dice, chance, bid.quantity - k) for k in own])
+        columns.append(tails[matches[:, bid.face - 1]])
+    truth = np.stack(columns, axis=1)
+    prior = np.array([probability for _, probability in hands])
+    return HandResponses(prior, matches, truth, np.exp(truth / TEMPERATURE))
 
 
-def _table_of(notes: LiarsDiceKnowledge, seat: int) -> HandResponses:
-    return hand_table(notes.game, notes.dice_left[seat], notes.total)
+def _responses(notes: LiarsDiceKnowledge, seat: int) -> HandResponses:
+    return hand_responses(notes.game, notes.dice_left[seat], notes.total)
 
 
 def hand_posterior(notes: LiarsDiceKnowledge, seat: int) -> NDArray[np.float64]:
     """Return the probability of each hand of another seat, shape (hands,), given its bids."""
-    game = notes.game
-    table = _table_of(notes, seat)
-    # A copy: the table is shared.
-    posterior = table.prior.copy()
-    last: DiceBid | None = None
+    game, index, hands = notes.game, notes.game.actions.index, _responses(notes, seat)
+    posterior, last = hands.prior, None
     for made in notes.bids:
         if made.player == seat:
             # Softmax: the weight of the bid made, over the sum of those of all legal actions.
-            chosen = table.appeal[:, game.actions.index[made.bid]]
-            posterior *= chosen / _total_appeal(notes, table, last)
+            legal = [index[bid] for bid in game.raises(last, notes.total)]
+            weights = hands.appeal[:, legal].sum(axis=1)
+            # The first bid of a round cannot be challenged; a challenge wins if the bid is false.
+            if last is not None:
+                weights += np.exp((1 - hands.truth[:, index[last]]) / TEMPERATURE)
+            posterior = posterior * (hands.appeal[:, index[made.bid]] / weights)
         # Bids of other seats count only as the position in which this seat chose.
         last = made.bid
     # All weights are positive, so no hand is excluded and the sum is not 0.
-    result: NDArray[np.float64] = posterior / posterior.sum()
-    return result
-
-
-def _total_appeal(
-    notes: LiarsDiceKnowledge, table: HandResponses, last: DiceBid | None
-) -> NDArray[np.float64]:
-    """Return the sum of the weights of all legal actions after a bid, shape (hands,)."""
-    game, index = notes.game, notes.game.actions.index
-    legal = [index[bid] for bid in game.raises(last, notes.total)]
-    total: NDArray[np.float64] = table.appeal[:, legal].sum(axis=1)
-    # The first bid of a round cannot be challenged; a challenge wins if the bid is false.
-    if last is not None:
-        total = total + np.exp((1 - table.truth[:, index[last]]) / TEMPERATURE)
-    return total
+    return np.asarray(posterior / posterior.sum())
 
 
 def truth_posterior(notes: LiarsDiceKnowledge, bids: list[DiceBid]) -> list[float]:
     """Return the probability that each bid is true, given own dice and the bids of the others."""
     # Without a hidden hand, all dice were shown and the result is 0 or 1.
-    posteriors = [(_table_of(notes, seat), hand_posterior(notes, seat)) for seat in notes.hidden]
+    posteriors = [(_responses(notes, seat), hand_posterior(notes, seat)) for seat in notes.hidden]
     # P(K >= k) for each face that occurs, where K is a sum of independent counts.
     tails: dict[int, NDArray[np.float64]] = {}
     for face in {bid.face for bid in bids}:
         counts = np.ones(1)
-        for table, posterior in posteriors:
+        for hands, posterior in posteriors:
             # Distribution of one seat's count; the sum over seats is a convolution.
-            counts = np.convolve(counts, np.bincount(table.matches[:, face - 1], posterior))
-        # Reversed sums: entry k is P(K = k) + P(K = k + 1) + ...
-        tails[face] = counts[::-1].cumsum()[::-1]
-    return [_at(tails[bid.face], bid.quantity - notes.seen_matches(bid.face)) for bid in bids]
-
-
-def _at(tails: NDArray[np.float64], least: int) -> float:
-    """Return P(K >= least) from the tail sums of the distribution."""
-    if least <= 0:
-        return 1.0
-    return float(tails[least]) if least < len(tails) else 0.0
+            counts = np.convolve(counts, np.bincount(hands.matches[:, face - 1], posterior))
+        # Reversed sums: entry k is P(K = k) + P(K = k + 1) + ..., and the last entry is 0.
+        tails[face] = np.append(counts[::-1].cumsum()[::-1], 0.0)
+        tails[face][0] = 1.0  # Exactly, whatever the rounding.
+    needed = [max(bid.quantity - notes.seen_matches(bid.face), 0) for bid in bids]
+    return [
+        float(tails[bid.face][min(least, len(tails[bid.face]) - 1)])
+        for bid, least in zip(bids, needed, strict=True)
+    ]

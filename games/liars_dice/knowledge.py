@@ -94,18 +94,13 @@ class LiarsDiceKnowledge(LiarsDiceNotes):
         needed = bid.quantity - self.seen_matches(bid.face)
         return tail(sum(self.hidden.values()), match_chance(self.game, bid.face), needed)
 
-    @property
-    def _hidden_hands(self) -> list[int]:
-        """Number of dice of each hidden hand of the others."""
-        return [n for seat, n in self.hidden.items() if seat != self.player]
-
     def entropy(self) -> float:
         """Return the uncertainty about the hands of the others, in bits; order does not count."""
         # Hands are independent, so their entropies add up.
         # H = -sum p log2 p, over multisets with their multinomial probabilities.
         return -math.fsum(
             p * math.log2(p)
-            for dice in self._hidden_hands
+            for dice in self.hidden.values()
             for _, p in hand_distribution(dice, self.game.options.faces)
         )
 
@@ -113,12 +108,12 @@ class LiarsDiceKnowledge(LiarsDiceNotes):
         """Return the number of possible hands of the others; order does not count."""
         faces = self.game.options.faces
         # Multisets of n dice: C(n + faces - 1, n).
-        return math.prod(math.comb(n + faces - 1, n) for n in self._hidden_hands)
+        return math.prod(math.comb(n + faces - 1, n) for n in self.hidden.values())
 
     def count_probabilities(self, face: int) -> list[float]:
         """Return the probability that 0, 1, ... of the others' dice count as `face`."""
         others = sum(n for seat, n in enumerate(self.dice_left) if seat != self.player)
-        hidden, chance = sum(self._hidden_hands), match_chance(self.game, face)
+        hidden, chance = sum(self.hidden.values()), match_chance(self.game, face)
         # Dice that a challenge has shown are certain; the binomial is shifted by their matches.
         shown = self.seen_matches(face) - self.game.matches(self.own, face)
         found = [0.0] * (others + 1)
@@ -216,19 +211,11 @@ class LiarsDiceAssessor(SeatAssessor):
         return [self._knowledge_of(seat, entropy, entropy) for seat, entropy in entropies]
 
 
-def _odds(knowledge: LiarsDiceKnowledge) -> tuple[float | None, float | None]:
-    """Return the probabilities that the last bid and the likeliest higher bid are true.
-
-    None if there is no such bid.
-    """
-    last = knowledge.last_bid
-    best = max(map(knowledge.probability, knowledge.raises), default=None)
-    return None if last is None else knowledge.probability(last), best
-
-
 def _judge(ply: Ply, knowledge: LiarsDiceKnowledge) -> Assessment:
     """Return the assessment of a bid or a challenge."""
-    bid, (last, best) = ply.decision.action, _odds(knowledge)
+    bid, last_bid = ply.decision.action, knowledge.last_bid
+    last = None if last_bid is None else knowledge.probability(last_bid)
+    best = max(map(knowledge.probability, knowledge.raises), default=None)
     facts: dict[str, JsonValue] = {"last": last, "best": best}
     measured = dict[str, WeightedSum]()
     if isinstance(bid, DiceBid):
@@ -247,27 +234,6 @@ def _judge(ply: Ply, knowledge: LiarsDiceKnowledge) -> Assessment:
     return Assessment(ply.number, ply.player, kind, facts, measured)
 
 
-def _number(value: JsonValue) -> float:
-    """Return a probability of the facts; 0 for a missing one."""
-    return float(value) if isinstance(value, int | float) else 0.0
-
-
-DECISION_KINDS = {
-    "bid": DecisionKind.of_measure(
-        "bid_probability",
-        "probability",
-        "probability that the bid is true, by the own dice",
-        "bids",
-    ),
-    "challenge": DecisionKind.of_measure(
-        "challenges_sound",
-        "",
-        "1 if the challenged bid was false with at least 50 %, else 0",
-        "challenges",
-    ),
-}
-
-
 class LiarsDiceAnalysis(GameAnalysis):
     """Exact knowledge and judgements of liar's dice."""
 
@@ -275,7 +241,20 @@ class LiarsDiceAnalysis(GameAnalysis):
 
     facts: ClassVar[Mapping[str, Fact]] = {**STATEMENT_FACTS, **FACTS}
     measures = (*MEASURES, *STATEMENT_MEASURES)
-    decision_kinds = DECISION_KINDS
+    decision_kinds: ClassVar = {
+        "bid": DecisionKind.of_measure(
+            "bid_probability",
+            "probability",
+            "probability that the bid is true, by the own dice",
+            "bids",
+        ),
+        "challenge": DecisionKind.of_measure(
+            "challenges_sound",
+            "",
+            "1 if the challenged bid was false with at least 50 %, else 0",
+            "challenges",
+        ),
+    }
     knowledge_type = LiarsDiceKnowledge
 
     def assessor(
@@ -287,13 +266,10 @@ class LiarsDiceAnalysis(GameAnalysis):
     def consequences(self, knowledge: Knowledge, actions: Collection[Action]) -> dict[Action, str]:
         """Return the chance that each bid is true and a challenge is right, by the own dice."""
         assert isinstance(knowledge, LiarsDiceKnowledge)
-        last, _ = _odds(knowledge)
-        values: dict[Action, float] = {}
-        for action in actions:
-            if isinstance(action, DiceBid):
-                values[action] = knowledge.probability(action)
-            elif last is not None:
-                values[action] = 1 - last
+        bids = (action for action in actions if isinstance(action, DiceBid))
+        values: dict[Action, float] = {bid: knowledge.probability(bid) for bid in bids}
+        if knowledge.last_bid and CHALLENGE in actions:
+            values[CHALLENGE] = 1 - knowledge.probability(knowledge.last_bid)
         return {
             action: f"{'true' if isinstance(action, DiceBid) else 'right'} with probability "
             f"{percentage(value)}, by your own dice"
@@ -303,22 +279,21 @@ class LiarsDiceAnalysis(GameAnalysis):
 
     def comment(self, assessment: Assessment) -> Comment | None:
         """Return the comment on a bid or a challenge. It uses only what the seat could know."""
-        facts = assessment.facts
         if assessment.kind not in ("bid", "challenge"):
             return None
-        last, best = _number(facts["last"]), _number(facts["best"])
+        facts = {name: p for name, p in assessment.facts.items() if isinstance(p, float)}
+        # Without a last bid, or without a higher one, there is no such fact.
+        last, best = facts.get("last"), facts.get("best", 0.0)
         if assessment.kind == "challenge":
-            text = f"Challenged a bid that was true with {per_cent(last)}, by the own dice."
+            text = f"Challenged a bid that was true with {per_cent(last or 0.0)}, by the own dice."
             return Comment(text, mistake=last == 1 and best > 0)
-        probability, is_first = _number(facts["probability"]), facts["last"] is None
+        probability = facts["probability"]
         text = f"True with {per_cent(probability)}, by the own dice."
-        if not is_first:
+        if last is not None:
             text += f" The last bid was true with {per_cent(last)}."
         # A bid is a mistake for certain if a challenge could not fail, or if it cannot be true.
-        if is_first or last > 0:
-            could_win = best > 0 or (not is_first and last < 1)
-            return Comment(text, mistake=probability == 0 and could_win)
-        return Comment(text, mistake=True)
+        could_win = best > 0 or (last is not None and last < 1)
+        return Comment(text, last == 0 or (probability == 0 and could_win))
 
     def resample(
         self, history: Sequence[Step], player: int, rng: random.Random

@@ -70,10 +70,10 @@ class LiarsDiceNotes(Notes):
 
     @property
     def hidden(self) -> Mapping[int, int]:
-        """Number of dice of each seat whose hand the viewer has not seen."""
+        """Number of dice of each other seat whose hand the viewer has not seen."""
         # A seat without dice is out.
-        left = enumerate(self.dice_left)
-        return {seat: n for seat, n in left if n and seat not in self.hands}
+        open_hands = {self.player, *self.hands}
+        return {seat: n for seat, n in enumerate(self.dice_left) if n and seat not in open_hands}
 
     def seen_matches(self, face: int) -> int:
         """Return the number of seen dice that count as `face`."""

@@ -9,13 +9,12 @@ Related Topics (1991), 15-28, treat the game with one die of the bidder.
 from __future__ import annotations
 
 import math
-import random
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import accumulate, combinations_with_replacement
-from typing import Literal
+from itertools import combinations_with_replacement
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -246,18 +245,13 @@ class LiarsDice(Game):
 
     def fallback_actions(self, observation: Observation) -> Sequence[Action]:
         """Return the legal actions without bids that the player's own dice show to be false."""
-        hand, total = Hand(), 0
-        for event in reversed(observation.events):
-            if isinstance(event, DiceRolled):  # Of the player itself: no other roll is witnessed.
-                hand = event.dice
-            elif isinstance(event, RoundStarted):
-                total = sum(event.dice)
-                break
+        notes: Any = observation.notes
+        hidden = sum(notes.hidden.values())
         possible = [
             action
             for action in observation.legal_actions
             if not isinstance(action, DiceBid)
-            or action.quantity <= self.matches(hand, action.face) + total - len(hand)
+            or action.quantity <= notes.seen_matches(action.face) + hidden
         ]
         # With none left, the player can only lose, whatever is drawn.
         return possible or observation.legal_actions
@@ -281,11 +275,11 @@ def hand_distribution(dice: int, faces: int) -> tuple[tuple[Hand, float], ...]:
 
 
 @lru_cache(maxsize=64)
-def rolls(dice: int, faces: int) -> tuple[Mapping[Action, ChanceOutcome], Sequence[float]]:
-    """Return the outcomes of one player's roll by action, and the sums of their probabilities."""
+def rolls(dice: int, faces: int) -> Mapping[Action, ChanceOutcome]:
+    """Return the outcomes of one player's roll, by action."""
     # Only public numbers enter the cache.
-    outcomes = [ChanceOutcome(RollHand(h), p) for h, p in hand_distribution(dice, faces)]
-    return {each.action: each for each in outcomes}, [*accumulate(o.probability for o in outcomes)]
+    outcomes = (ChanceOutcome(RollHand(h), p) for h, p in hand_distribution(dice, faces))
+    return {outcome.action: outcome for outcome in outcomes}
 
 
 class LiarsDiceState(State):
@@ -311,27 +305,22 @@ class LiarsDiceState(State):
                 return seat
         return None
 
-    @property
-    def _rolls(self) -> tuple[Mapping[Action, ChanceOutcome], Sequence[float]]:
-        seat = self.roller
-        assert seat is not None
-        return rolls(self.dice_left[seat], self.game.options.faces)
-
     def is_out(self, player: int) -> bool:
         return super().is_out(player) or not self.dice_left[player]
 
     def chance_outcomes(self) -> Sequence[ChanceOutcome]:
         """Return all hands of the next seat that rolls."""
-        return list(self._rolls[0].values())
+        return list(self._rolls.values())
 
-    def sample_chance(self, rng: random.Random) -> Action:
-        """Draw a hand as `State` does, without adding up the probabilities again."""
-        outcomes, sums = self._rolls
-        return rng.choices([*outcomes], cum_weights=sums)[0]
+    @property
+    def _rolls(self) -> Mapping[Action, ChanceOutcome]:
+        seat = self.roller
+        assert seat is not None
+        return rolls(self.dice_left[seat], self.game.options.faces)
 
     def _is_possible(self, action: Action) -> bool:
         # A look-up instead of a search: six dice of ten faces have 5005 hands.
-        return action in self._rolls[0]
+        return action in self._rolls
 
     def _legal_actions(self, player: int) -> ActionSet:
         """Return the higher bids of a possible quantity, then the challenge if there is a bid."""
@@ -363,11 +352,8 @@ class LiarsDiceState(State):
 
     def _next_seat(self, player: int) -> int:
         """Return the next seat with dice, in ascending order around the table."""
-        dice = self.dice_left
-        seat = (player + 1) % len(dice)
-        while not dice[seat]:
-            seat = (seat + 1) % len(dice)
-        return seat
+        seats: list[int] = [*range(player + 1, len(self.dice_left)), *range(player + 1)]
+        return next(seat for seat in seats if self.dice_left[seat])
 
     def _challenge(self, player: int) -> None:
         """Show all dice and find the loser; start the next round unless one player has all dice."""

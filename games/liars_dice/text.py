@@ -110,8 +110,8 @@ def _deductions(notes: LiarsDiceKnowledge) -> Iterator[str]:
     rows = list[str]()
     # A row for each face: higher numbers are less probable, so a row ends at the negligible ones.
     for face in notes.game.faces:
-        likely = [(r, notes.probability(r)) for r in raises if r.face == face]
-        shown = [f"{r.quantity} {_percent(p)}" for r, p in likely if p >= NEGLIGIBLE]
+        odds = {bid.quantity: notes.probability(bid) for bid in raises if bid.face == face}
+        shown = [f"{number} {_percent(p)}" for number, p in odds.items() if p >= NEGLIGIBLE]
         if shown:
             rows.append(f"{face_name(face)} {', '.join(shown)}")
     if rows:
@@ -206,19 +206,17 @@ class LiarsDiceText(GameText):
             case _:
                 raise TypeError(f"{event!r} is not an event of liar's dice")
 
-    def situation(self, observation: Observation, level: TextLevel) -> list[str]:
-        """Return the lines after the events: notes, deductions and legal actions."""
-        notes, lines = observation.notes, list[str]()
+    def situation(self, observation: Observation, level: TextLevel) -> Iterator[str]:
+        """Yield the lines after the events: notes, deductions and legal actions."""
+        notes = observation.notes
         assert isinstance(notes, LiarsDiceKnowledge)
         # Between rounds, and for a seat that is out, there is nothing to note.
-        if notes.own and not notes.revealed:
-            if level != "events":
-                lines += _notes(notes)
+        if level != "events" and notes.own and not notes.revealed:
+            yield from _notes(notes)
             if level == "deductions":
-                lines += _deductions(notes)
+                yield from _deductions(notes)
         if observation.legal_actions:
-            lines.append(_actions(observation.legal_actions))
-        return lines
+            yield _actions(observation.legal_actions)
 
     def synonyms(self) -> dict[str, str]:
         """Return other ways to write bids, such as `3 5s`, `3x5` and `three fives`."""
@@ -240,10 +238,6 @@ class LiarsDiceText(GameText):
 # Table
 
 
-LONGEST = 8
-"""Bids that are listed; older ones are left out."""
-
-
 class LiarsDiceView(NotesView):
     """The table as one viewer sees it; only dice that the viewer has seen are open.
 
@@ -257,8 +251,8 @@ class LiarsDiceView(NotesView):
     def tabletop(self) -> Tabletop:
         """Return the table now: a row of dice for each seat, and the bids of the round."""
         notes = self.notes
-        names, bids = notes.game.seat_names, notes.bids[-LONGEST:]
-        lines = tuple(f"{names[made.player]} bids {made.bid.claim}." for made in bids)
+        # Older bids are left out.
+        lines = tuple(map(self.game.text.narrate, notes.bids[-8:]))
         rows = tuple(self._row(seat) for seat in range(notes.game.num_players))
         bids_so_far = (Panel("Bids", lines=lines),) if lines else ()
         return Tabletop((Panel("Dice", rows), *bids_so_far, *self._choices()), self._caption())

@@ -42,6 +42,8 @@ COPIED = {
     "security.md": "SECURITY.md",
 }
 """Pages that are files of the repository's root, with links relative to it."""
+LAST_IN_SEARCH = "---\nsearch:\n  boost: 0.0001\n---\n\n"
+"""Front matter that ranks a page behind the guides: who searches asks what to do."""
 REMOTE = re.compile(
     r"""<(?:script|img|iframe)\b[^>]*\bsrc=["']https?://|<link\b[^>]*\brel=["']?"""
     r"""(?:stylesheet|preload|preconnect)\b[^>]*\bhref=["']https?://"""
@@ -63,17 +65,16 @@ def grouped_commands() -> list[str]:
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the generated pages."""
-    files.append(File.generated(config, "reference/arena.md", content=public_page()))
+    pages = {"reference/arena.md": public_page(), "reference/cli.md": cli_page()}
     for package, purpose in LAYERS.items():
-        page = f"reference/{package}.md"
-        files.append(File.generated(config, page, content=api_page(package, purpose)))
-    files.append(File.generated(config, "reference/cli.md", content=cli_page()))
+        pages[f"reference/{package}.md"] = api_page(package, purpose)
     for name in grouped_commands():
-        page = f"reference/cli/{name}.md"
-        files.append(File.generated(config, page, content=command_page(name)))
+        pages[f"reference/cli/{name}.md"] = command_page(name)
     for page, source in COPIED.items():
         text = (ROOT / source).read_text(encoding="utf-8")
-        files.append(File.generated(config, page, content=text.replace("](docs/", "](")))
+        pages[page] = text.replace("](docs/", "](")
+    for page, text in pages.items():
+        files.append(File.generated(config, page, content=LAST_IN_SEARCH + text))
     return files
 
 

@@ -27,11 +27,10 @@ from arena.testing.non_interference import (
     check_schedule,
 )
 from arena.testing.rules import (
-    check_clone,
     check_codec,
+    check_copies,
     check_hashing,
     check_length,
-    check_pickle,
     check_random_play,
     check_replay,
 )
@@ -69,15 +68,13 @@ def check_game(game: Game, seeds: Iterable[int] = range(3)) -> None:
     check_length(game)
     for seed in seeds:
         check_random_play(game, seed)
-        check_clone(game, seed)
-        check_pickle(game, seed)
+        check_copies(game, seed)
         check_observations(game, seed)
         check_non_interference(game, seed)
         check_reachable(game, seed)
         check_schedule(game, seed)
         check_replay(game, seed)
         check_measures(game, seed)
-    if game.View is not None:
-        for seed in seeds:
+        if game.View is not None:
             check_drawing(game, seed)
             check_targets(game, seed)

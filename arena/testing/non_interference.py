@@ -34,8 +34,10 @@ from arena.core.observation import Observation
 from arena.core.seeds import stream
 from arena.core.state import State
 from arena.episodes.release import ReleaseTimes
-from arena.testing.positions import fingerprint, sampled_positions
+from arena.testing.positions import drawn_after, fingerprint, sampled_positions
 
+DRAWN = 3
+"""Players of each position who are checked in other worlds."""
 RENDERED = 3
 """Last moves of a history before which the players also read texts."""
 
@@ -44,31 +46,38 @@ def check_non_interference(game: Game, seed: int, samples: int = 12) -> None:
     """Check that observations do not depend on what is hidden from their player.
 
     `GameAnalysis.resample` draws another world, in which the player has seen the same.
-    Both are played from the start. Texts, arrays, actions, order, sizes and exact knowledge must be
-    equal.
+    Both are played from the start. Texts, arrays, tables, actions, order, sizes and exact knowledge
+    must be equal.
     """
     assert not game.initial_state().log.events, "events before the first move reach no replay"
-    rng, secrets, changed = stream(seed, "worlds"), False, False
+    rng, viewers = stream(seed, "worlds"), stream(seed, "viewers")
+    secrets = changed = False
     for position in sampled_positions(game, seed, samples):
         _check_sealed(position.state, seed)
         # Without private events there may be nothing to hide, and `resample` need not exist.
         private = [event for event in position.state.log.events if event.audience is not None]
         secrets |= bool(private)
-        for player in range(game.num_players):
+        for player in viewers.sample(range(game.num_players), min(DRAWN, game.num_players)):
             other = game.analysis.resample(position.history, player, rng)
             if other is None:
                 assert not private, f"{game.name} has private events and no `resample`"
                 continue
             changed |= other != list(position.history)
             mine = position.state.observe(player)
+            # Before the other world is played, which may leave traces in the game.
+            seen, table = fingerprint(mine), drawn_after(game, player, mine.events)
             theirs = game.initial_state().apply_all(other).observe(player)
-            assert fingerprint(mine) == fingerprint(theirs), (
-                f"seed {seed}, after {len(position.history)} plies: player {player} can tell "
-                f"its world from another:\n{mine.text()}\n--- other world:\n{theirs.text()}"
+            where = f"seed {seed}, after {len(position.history)} plies: player {player}"
+            assert seen == fingerprint(theirs), (
+                f"{where} can tell its world from another:\n{mine.text()}\n--- other world:\n"
+                f"{theirs.text()}"
+            )
+            assert table == (other_table := drawn_after(game, player, theirs.events)), (
+                f"{where} can tell its world from another by the table:\n{table}\n"
+                f"--- other world:\n{other_table}"
             )
             assert _knowledge_of(game, mine) == _knowledge_of(game, theirs), (
-                f"seed {seed}, after {len(position.history)} plies: the exact knowledge of player "
-                f"{player} tells its world from another"
+                f"{where} can tell its world from another by its exact knowledge"
             )
     # A `resample` that returns the same world would make all comparisons pass.
     assert changed or not secrets, f"seed {seed}: `resample` of {game.name} never changes anything"
@@ -184,16 +193,19 @@ def _play_world(game: Game, history: Sequence[Step], player: int) -> Observation
 
 
 def _check_sealed(state: State, seed: int) -> None:
-    """Check that no player sees that, or what, another has committed in a simultaneous move."""
+    """Check that no player sees that, or what, others have committed in a simultaneous move."""
     if len(state.to_act) < 2:
         return
-    for player in state.to_act:
-        # Each player commits in a copy of its own, so the commitments do not mix.
+    rng = stream(seed, "sealed")
+    for observer in range(state.game.num_players):
+        # All others but one commit, so that nothing is revealed yet.
+        others = [player for player in state.to_act if player != observer]
         twin = state.clone()
-        twin.apply(player, stream(seed, "sealed").choice(twin.legal_actions(player)))
-        for other in set(range(state.game.num_players)) - {player}:
-            before, after = fingerprint(state.observe(other)), fingerprint(twin.observe(other))
-            assert before == after, f"seed {seed}: player {other} sees that {player} has committed"
+        for player in others[: len(state.to_act) - 1]:
+            twin.apply(player, rng.choice(twin.legal_actions(player)))
+        assert fingerprint(state.observe(observer)) == fingerprint(twin.observe(observer)), (
+            f"seed {seed}: player {observer} sees that others have committed"
+        )
 
 
 # Reachable values

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import get_args
 
-from arena.agents.agent import RandomBot, Seat, act_now
+from arena.agents.agent import Agent, RandomBot, Seat, act_now
 from arena.agents.seating import default_opponent, make_agent
 from arena.core.action import CHANCE, Action, Step
+from arena.core.event import Event
 from arena.core.game import Game
 from arena.core.observation import Observation, TextLevel
 from arena.core.seeds import stream
 from arena.core.state import State
-from arena.core.view.tabletop import diagram
+from arena.core.view.tabletop import Scene, TableView, diagram
+from arena.episodes.match import Match, Watcher, play
+from arena.episodes.record import Episode
 
 LONGEST = 20_000
 """Plies after which random play counts as endless."""
@@ -40,9 +45,7 @@ def random_positions(
     (in Cluedo half of the legal actions are accusations). With `choose`, it plays all seats.
     """
     rng = stream(seed, "conformance")
-    seats = [Seat(game, player, rng) for player in range(game.num_players)]
-    bot = default_opponent(game)
-    agents = [RandomBot(seat) if seed % 2 else make_agent(bot, seat) for seat in seats]
+    agents = _agents([Seat(game, player, rng) for player in range(game.num_players)], seed)
     state, history = game.initial_state(), list[Step]()
     yield SampledPosition(state, ())
     while state.to_act and state.turn <= (game.default_max_turns or LONGEST):
@@ -73,13 +76,28 @@ def sampled_positions(game: Game, seed: int, samples: int = 10) -> list[SampledP
     return [positions[number] for number in sorted({1, *chosen})]
 
 
+def _agents(seats: Sequence[Seat], seed: int) -> list[Agent]:
+    """Return random players on odd seeds, the game's default opponent on even ones."""
+    return [
+        RandomBot(seat) if seed % 2 else make_agent(default_opponent(seat.game), seat)
+        for seat in seats
+    ]
+
+
+def played(
+    game: Game, seed: int, max_turns: int | None = None, watchers: Sequence[Watcher] = ()
+) -> Episode:
+    """Return a whole game of the players of `random_positions`."""
+    seats = [Seat(game, n, stream(seed, f"agent {n}")) for n in range(game.num_players)]
+    # The names are those of the header only; the agents are given.
+    match = Match(game, seed=seed, max_turns=max_turns)
+    # In a thread of its own, because the caller's thread may have a running event loop.
+    with ThreadPoolExecutor(1) as pool:
+        playing = play(match, _agents(seats, seed), watchers=watchers)
+        return pool.submit(asyncio.run, playing).result()
+
+
 # Fingerprints
-
-
-def snapshot(state: State) -> bytes:
-    """Return everything visible of a state, for all players together."""
-    views = [fingerprint(state.observe(player)) for player in range(state.game.num_players)]
-    return public_facts(state) + repr(views).encode()
 
 
 def public_facts(state: State) -> bytes:
@@ -97,6 +115,21 @@ def fingerprint(observation: Observation) -> bytes:
     ]
     arrays = {name: array.tobytes() for name, array in observation.arrays().items()}
     legal = [str(action) for action in observation.legal_actions]
-    drawn = diagram(observation.game, observation.events)
-    parts = (observation.events, texts, arrays, legal, drawn, observation.num_events)
+    diagrams = diagram(observation.game, observation.events)
+    parts = (observation.events, texts, arrays, legal, diagrams, observation.num_events)
     return repr(parts).encode()
+
+
+def drawn(view: TableView) -> object:
+    """Return what a view draws now: the table, and the scene of a view that has one."""
+    return view.tabletop(), view.to_json() if isinstance(view, Scene) else None
+
+
+def drawn_after(game: Game, viewer: int | None, events: Iterable[Event]) -> object:
+    """Return what a viewer who has witnessed these events sees; None if the game has no view."""
+    view = game.new_view(viewer)
+    if view is None:
+        return None
+    for event in events:
+        view.update(event)
+    return drawn(view)

@@ -2,35 +2,33 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import math
 import pickle
 import random
 import tempfile
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from zlib import crc32
 
 from pydantic import JsonValue
 
-from arena.agents.agent import Agent, RandomBot, Seat
 from arena.core.action import CHANCE
 from arena.core.game import Game
+from arena.core.observation import Observation
 from arena.core.seeds import stream
 from arena.core.state import State
 from arena.core.text import appearance
 from arena.episodes.files import ReplayWriter
-from arena.episodes.match import Match, act_out, play
+from arena.episodes.match import act_out
 from arena.episodes.replay import read_replay, verify
 from arena.testing.positions import (
     LONGEST,
     Choose,
     fingerprint,
+    played,
     public_facts,
     random_positions,
     sampled_positions,
-    snapshot,
 )
 
 
@@ -138,57 +136,54 @@ def _check_chance(state: State, seed: int) -> None:
     assert drawn in actions, f"seed {seed}: '{drawn}' is drawn but not listed"
 
 
-def check_clone(game: Game, seed: int) -> None:
-    """Check that moves on a clone do not change its original."""
-    rng = stream(seed, "clone")
+def check_copies(game: Game, seed: int) -> None:
+    """Check that clones and pickles equal their original, and that use changes nothing in it.
+
+    Bytes that depend on use would show, in a worker or a replay, what other players have done. To
+    save time, one player is drawn for each position.
+    """
+    rng = stream(seed, "copies")
     for position in sampled_positions(game, seed):
-        state = position.state
+        state, player = position.state, rng.randrange(game.num_players)
         # The snapshot comes first: a clone that shares values would change both.
-        before, fields, twin = snapshot(state), _pickled_fields(state), state.clone()
-        player = rng.randrange(game.num_players)
-        assert public_facts(twin) == public_facts(state) and (
-            fingerprint(twin.observe(player)) == fingerprint(state.observe(player))
-        ), f"seed {seed}: a clone differs from its original"
+        visible, kept, twin = _visible(state, player), _pickled_fields(state), state.clone()
+        assert _visible(twin, player) == visible, f"seed {seed}: a clone differs from its original"
         act_out(twin, rng, plies=5)
         after = _pickled_fields(state)
-        shared = [name for name, value in fields.items() if after.get(name) != value]
+        shared = [name for name, value in kept.items() if after.get(name) != value]
         assert not shared, (
             f"seed {seed}: moves on a clone changed {', '.join(shared)} of its original: a state "
             "that holds mutable values copies them in clone()"
         )
-        assert snapshot(state) == before, f"seed {seed}: playing a clone changed its original"
+        assert _visible(state, player) == visible, (
+            f"seed {seed}: moves on a clone changed what its original shows"
+        )
+        twin = pickle.loads(pickle.dumps(state))
+        assert _visible(twin, player) == visible, f"seed {seed}: a state pickles wrongly"
+        _check_pickled_observation(twin.observe(player), visible[1], seed)
+
+
+def _check_pickled_observation(observation: Observation, visible: bytes, seed: int) -> None:
+    pickled = pickle.dumps(observation)
+    assert fingerprint(pickle.loads(pickled)) == visible, (
+        f"seed {seed}: an observation pickles wrongly"
+    )
+    # Fills the caches, which must not enter the pickle.
+    assert fingerprint(observation) == visible
+    for use in ("mask", "__hash__"):
+        getattr(observation.legal_actions, use)
+    assert pickle.dumps(observation) == pickled, (
+        f"seed {seed}: the pickle of an observation changes when it is used"
+    )
+
+
+def _visible(state: State, player: int) -> tuple[bytes, bytes]:
+    return public_facts(state), fingerprint(state.observe(player))
 
 
 def _pickled_fields(state: State) -> dict[str, bytes]:
     fields = state.__getstate__()
     return {name: pickle.dumps(value) for name, value in fields.items() if name != "game"}
-
-
-def check_pickle(game: Game, seed: int) -> None:
-    """Check that states and observations survive pickling, and that use does not change the bytes.
-
-    Bytes that depend on use would show, in a worker or a replay, what other players have done. To
-    save time, one player is drawn for each position.
-    """
-    rng = stream(seed, "pickle")
-    for position in sampled_positions(game, seed):
-        twin = pickle.loads(pickle.dumps(position.state))
-        player = rng.randrange(game.num_players)
-        observation = position.state.observe(player)
-        before = pickle.dumps(observation)
-        visible = fingerprint(observation)
-        assert public_facts(twin) == public_facts(position.state) and (
-            fingerprint(twin.observe(player)) == visible
-        ), f"seed {seed}: a state pickles wrongly"
-        assert fingerprint(pickle.loads(before)) == visible, (
-            f"seed {seed}: an observation pickles wrongly"
-        )
-        # Fills the caches, which must not enter the pickle.
-        for use in ("mask", "__hash__"):
-            getattr(observation.legal_actions, use)
-        assert pickle.dumps(observation) == before, (
-            f"seed {seed}: the pickle of an observation changes when it is used"
-        )
 
 
 # Replays
@@ -198,25 +193,13 @@ def check_replay(game: Game, seed: int) -> None:
     """Check that the replay of a game verifies, and that a seed gives the same bytes twice."""
     with tempfile.TemporaryDirectory() as folder:
         # Both have the same name; the writer adds a number to the second one.
-        first = _record(game, seed, Path(folder))
-        second = _record(game, seed, Path(folder))
-        difference = verify(read_replay(first))
+        writers = [ReplayWriter(Path(folder), "game") for _ in range(2)]
+        for writer in writers:
+            played(game, seed, watchers=[writer])
+        difference = verify(read_replay(writers[0].path))
         assert difference is None, f"seed {seed}: the replay does not verify: {difference}"
-        assert without_times(first) == without_times(second), f"seed {seed}: two runs differ"
-
-
-def _record(game: Game, seed: int, folder: Path) -> Path:
-    writer = ReplayWriter(folder, "game")
-    agents: list[Agent] = [
-        RandomBot(Seat(game, player, stream(seed, f"agent {player}")))
-        for player in range(game.num_players)
-    ]
-    playing = play(Match(game, seed=seed), agents, watchers=[writer])
-    # In a thread of its own, because the caller's thread may have a running event loop.
-    with ThreadPoolExecutor(1) as pool:
-        episode = pool.submit(asyncio.run, playing).result()
-    assert len(episode.outcome.returns) == game.num_players
-    return writer.path
+        first, second = (without_times(writer.path) for writer in writers)
+        assert first == second, f"seed {seed}: two runs differ"
 
 
 def without_times(path: Path) -> list[dict[str, JsonValue]]:

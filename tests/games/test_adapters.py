@@ -25,11 +25,10 @@ from arena.plugins.loader import game_family
 from arena.testing import check_game
 from arena.testing.non_interference import check_reachable
 from arena.testing.rules import (
-    check_clone,
     check_codec,
+    check_copies,
     check_hashing,
     check_length,
-    check_pickle,
     check_replay,
 )
 
@@ -91,8 +90,7 @@ def test_games_that_draw_by_themselves_are_copied_and_replayed(name: str) -> Non
     check_codec(game)
     check_length(game)
     for seed in range(2):
-        check_clone(game, seed)
-        check_pickle(game, seed)
+        check_copies(game, seed)
         check_reachable(game, seed)
         check_replay(game, seed)
 

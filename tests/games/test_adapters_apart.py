@@ -18,7 +18,7 @@ from arena import CHANCE, State, make_game
 from arena.cli import run
 from arena.core.errors import ArenaError, UsageError
 from arena.episodes.match import act_out
-from arena.testing.rules import check_clone, check_pickle
+from arena.testing.rules import check_copies
 from games.adapters.library_game import LibraryGame, process_of
 from games.adapters.process import MOST_RUNNING, ApartState, LibraryProcess
 
@@ -148,8 +148,7 @@ def test_more_games_than_processes_go_on_in_turn() -> None:
 
 def test_copies_pickles_and_forks() -> None:
     game = make_game("open_spiel/goofspiel:num_cards=4,imp_info=true")
-    check_clone(game, 1)
-    check_pickle(game, 1)
+    check_copies(game, 1)
     state = game.initial_state()
     act_out(state, random.Random(1), plies=2)
     assert running_process(game) is running_process(pickle.loads(pickle.dumps(game)))

@@ -18,6 +18,7 @@ from arena.core.state import State
 from arena.core.view.tabletop import Scene, Tabletop
 from arena.plugins.loader import make_game
 from arena.testing.facets import check_drawing
+from arena.testing.non_interference import check_non_interference
 from arena.testing.positions import random_positions
 from games.cluedo.facts import Facts
 from games.cluedo.game import Cluedo
@@ -198,7 +199,7 @@ class Revealing(KuhnPoker):
     ("game", "message"),
     [
         (type("Looked", (KuhnPoker,), {"View": Peeking})(), "depends on who looked"),
-        (Revealing(), "tells its world from another"),
+        (Revealing(), "can tell its world from another"),
         (type("Modules", (KuhnPoker,), {"View": Undrawn})(), "no function `draw`"),
     ],
 )
@@ -206,6 +207,7 @@ def test_the_kit_finds_faulty_views(game: Game, message: str) -> None:
     with pytest.raises(AssertionError, match=message):
         for seed in range(4):
             check_drawing(game, seed)
+            check_non_interference(game, seed)
 
 
 # The drawing

@@ -30,9 +30,10 @@ from arena.episodes.measurement import RESERVED, CustomMeasure, custom_measures,
 from arena.evaluation.scoring import MODEL_MEASURES
 from arena.plugins.loader import catalog, make_game
 from arena.testing import check_game
-from arena.testing.facets import _played, check_measures
+from arena.testing.facets import check_measures
 from arena.testing.non_interference import check_non_interference, check_schedule
-from arena.testing.rules import check_clone, check_length, check_random_play, check_replay
+from arena.testing.positions import played
+from arena.testing.rules import check_copies, check_length, check_random_play, check_replay
 from games.cluedo.game import Cluedo
 from games.cluedo.rules.events import Accuse
 from games.cluedo.rules.state import CluedoState, TurnPhase
@@ -56,7 +57,7 @@ GAMES: list[tuple[str, dict[str, Any]]] = [
     ("cluedo", {"players": 4, "leftover_cards": "open", "theme": "us"}),
     ("cluedo", {"players": 2, "suspects": 3, "weapons": 2, "rooms": 4}),
     ("cluedo", {"variant": "classic", "players": 3}),
-    ("cluedo", {"variant": "classic", "players": 6, "summoned_may_suggest": False}),
+    ("cluedo", {"variant": "classic", "players": 4, "summoned_may_suggest": False}),
 ]
 
 
@@ -165,7 +166,7 @@ class Overfull(Loud):
 def test_the_kit_finds_leaks(leaky: type[Cluedo], variant: str) -> None:
     with pytest.raises(AssertionError, match="can tell its world from another"):
         for seed in range(6):
-            check_non_interference(leaky(players=3, variant=variant), seed, samples=30)
+            check_non_interference(leaky(players=3, variant=variant), seed)
 
 
 class HesitantState(KuhnPokerState):
@@ -252,7 +253,7 @@ def test_the_kit_names_a_shared_list_that_nothing_shows() -> None:
 
     with pytest.raises(AssertionError, match="changed notes of its original: .* clone"):
         for seed in range(3):
-            check_clone(Game(), seed)
+            check_copies(Game(), seed)
 
 
 def test_the_kit_finds_games_that_are_not_reproducible() -> None:
@@ -464,7 +465,7 @@ def test_a_missing_value_is_omitted_and_a_range_may_be_given(
     )
     register_measure(monkeypatch, measure, "*/odd")
     check_measures(make_game("tictactoe"), 0)
-    episode = _played(make_game("tictactoe"), 0, None)
+    episode = played(make_game("tictactoe"), 0)
     assert measure_seats(make_game("tictactoe"), episode) == [{"odd": WeightedSum(-2.0)}, {}]
 
 

@@ -50,11 +50,6 @@ def test_a_cache_of_hidden_sets_on_the_game_is_found(variant: str) -> None:
         check_reachable(game, 0)
 
 
-def test_cluedo_keeps_hidden_sets_to_their_player() -> None:
-    for seed in range(2):
-        check_reachable(Cluedo(players=4), seed)
-
-
 # Ways to leave the deal of Kuhn poker where the other player can reach it.
 
 

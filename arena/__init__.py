@@ -12,8 +12,4 @@ Names are imported when they are first used, so that `import arena` costs next t
 
 import lazy_loader
 
-from arena.envs import register_when_gymnasium_is_imported
-
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
-
-register_when_gymnasium_is_imported()

@@ -1,9 +1,13 @@
 """Gymnasium environment of one seat of any game; agents named by SPEC play the other seats.
 
-Importing arena registers ids for the bundled games (`arena.envs`):
+Importing this module registers ids for the bundled games. Gymnasium imports a module that an id
+names:
 
-    import arena, gymnasium
-    env = gymnasium.make("arena/Cluedo-v0", players=4, opponents="bot:oracle")
+    env = gymnasium.make("arena.envs.gymnasium:arena/Cluedo-v0", players=4, opponents="bot:oracle")
+
+A game of your own gets an id in the same way, with your values:
+
+    gymnasium.register("mine/Hex-v0", "arena.envs.gymnasium:SingleAgentEnv", kwargs={"game": "hex"})
 
 For libraries that expect one array, `FlatActionMaskEnv` joins the arrays of a game to one vector.
 """
@@ -33,6 +37,25 @@ from arena.envs.multi_agent import (
 )
 from arena.episodes.match import Match
 from arena.plugins.loader import make_game
+
+IDS = {
+    f"arena/{class_name}-v0": name
+    for class_name, name in (
+        ("Cluedo", "cluedo"),
+        ("TicTacToe", "tictactoe"),
+        ("KuhnPoker", "kuhn_poker"),
+        ("LeducPoker", "leduc_poker"),
+        ("Goofspiel", "goofspiel"),
+        ("LiarsDice", "liars_dice"),
+        ("Battleship", "battleship"),
+        ("Negotiation", "negotiation"),
+        ("Hanabi", "hanabi"),
+        ("Codenames", "codenames"),
+        ("Avalon", "avalon"),
+        ("Werewolf", "werewolf"),
+    )
+}
+"""Gymnasium's ids of the bundled games."""
 
 
 class SingleAgentEnv(gymnasium.Env[ArrayObservation, int]):
@@ -257,3 +280,8 @@ def flat_bounds(game: Game) -> tuple[NDArray[Any], NDArray[Any]]:
     low = {name: np.full(spec.shape, spec.low, spec.dtype) for name, spec in specs.items()}
     high = {name: np.full(spec.shape, spec.high, spec.dtype) for name, spec in specs.items()}
     return flatten(game, low), flatten(game, high)
+
+
+for _id, _game in IDS.items():
+    # By its path: the environment of an id can be made in a process that has not imported arena.
+    gymnasium.register(_id, "arena.envs.gymnasium:SingleAgentEnv", kwargs={"game": _game})

@@ -28,9 +28,9 @@ from arena.evaluation.store import Results, is_run
 from arena.evaluation.summary import Sample, make_report
 from arena.plugins.loader import make_game
 
-OTHER_LOGS = ("metrics.jsonl", "history.jsonl", "quarantine/*.jsonl", "replays-*.jsonl")
+OTHER_LOGS = ("metrics.jsonl", "history.jsonl", "replays-*.jsonl")
 """Names of lines of JSON that arena writes beside replays: metrics of a training run and of its
-host, groups that a trainer refused, exports."""
+host, exports."""
 HEADER_BYTES = 64
 """Within so many bytes a replay names its first line `header`."""
 REPLAYS_AHEAD = 8

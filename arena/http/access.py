@@ -9,13 +9,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from pydantic import JsonValue, ValidationError
+from pydantic import JsonValue
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, HTTPConnection, Request
 from starlette.responses import JSONResponse, Response
 
-from arena.core.errors import BackendError, ContextOverflow, MissingDependency, UsageError
-from arena.core.text import first_fault
 from arena.llm.environment import is_loopback
 
 if TYPE_CHECKING:
@@ -71,53 +69,9 @@ class ApiError(HTTPException):
         return JSONResponse(self.body, self.status_code, self.headers)
 
 
-def invalid_value(param: str, message: str) -> ApiError:
+def invalid_value(param: str | None, message: str) -> ApiError:
     """Return the error for a field whose value cannot be used."""
     return ApiError(400, message, param=param, code="invalid_value")
-
-
-def unknown_model(name: str) -> ApiError:
-    message = f"The model `{name}` does not exist."
-    return ApiError(404, message, param="model", code="model_not_found")
-
-
-def validation_error(error: ValidationError) -> ApiError:
-    """Return the first fault of a body, with the name of its field."""
-    fault, message = error.errors()[0], first_fault(error)
-    if fault["type"] == "json_invalid":
-        return ApiError(400, f"the body is not JSON: {message}", code="invalid_json")
-    param = ".".join(map(str, fault["loc"])) or None
-    return ApiError(400, message, param=param, code="invalid_value")
-
-
-def to_api_error(error: Exception) -> ApiError:
-    """Return the response for an error of starlette or the sampler; raise all others again."""
-    match error:
-        case ApiError():
-            return error
-        case HTTPException():  # Unknown routes and wrong methods.
-            return ApiError(error.status_code, error.detail, headers=error.headers)
-        case ContextOverflow():  # Before BackendError, its base class.
-            return ApiError(400, str(error), param="messages", code="context_length_exceeded")
-        case UsageError():
-            return ApiError(400, str(error), code="invalid_value")
-        case MissingDependency():
-            return ApiError(501, str(error))
-        case BackendError():
-            # The queue is full, or the sampler is being closed.
-            status, code = (429, "queue_full") if error.cause == "rate_limit" else (503, None)
-            headers = {"Retry-After": RETRY_AFTER}
-            return ApiError(status, str(error), code=code, headers=headers)
-    raise error
-
-
-async def handle_error(_request: Request, error: Exception) -> Response:
-    return to_api_error(error).response
-
-
-async def handle_internal_error(_request: Request, _error: Exception) -> Response:
-    """Answer an unexpected error without details; the log has the traceback."""
-    return ApiError(500, "the server failed on this request; see its log").response
 
 
 class Guard:

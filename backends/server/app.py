@@ -12,15 +12,11 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from arena.core.errors import ArenaError
-from arena.http.access import (
-    Guard,
-    handle_error,
-    handle_internal_error,
-    read_body,
-)
+from arena.http.access import ApiError, Guard, read_body
 from backends.server import ServeOptions
 from backends.server.completions import CompletionEndpoints
 from backends.server.models import LoadAdapterBody, ModelEndpoints, UnloadAdapterBody
+from backends.server.responses import to_api_error
 from backends.server.schemas import AnyBody, ChatBody, LegacyBody, TextBody, parse_body
 
 if TYPE_CHECKING:
@@ -63,10 +59,10 @@ def make_app(
             Route("/health", _healthy),
         ],
         exception_handlers={
-            HTTPException: handle_error,
-            ArenaError: handle_error,
+            HTTPException: _known_error,
+            ArenaError: _known_error,
             ClientDisconnect: _client_disconnected,
-            Exception: handle_internal_error,
+            Exception: _unexpected_error,
         },
     )
     app.router.redirect_slashes = False  # A redirect would name the host that the client sent.
@@ -76,6 +72,15 @@ def make_app(
 
 async def _healthy(_request: Request) -> Response:
     return JSONResponse({"status": "ok"})
+
+
+async def _known_error(_request: Request, error: Exception) -> Response:
+    return to_api_error(error).response
+
+
+async def _unexpected_error(_request: Request, _error: Exception) -> Response:
+    # Without details; the log has the traceback.
+    return ApiError(500, "the server failed on this request; see its log").response
 
 
 async def _client_disconnected(_request: Request, _error: Exception) -> Response:

@@ -19,7 +19,7 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from arena.core.errors import ArenaError
-from arena.http.access import invalid_value, to_api_error
+from arena.http.access import invalid_value
 from backends.embedded.sampler import SamplingParams
 from backends.server.messages import parse_calls, render_chat
 from backends.server.responses import (
@@ -28,6 +28,7 @@ from backends.server.responses import (
     ResponseBuilder,
     TextResponseBuilder,
     join_text,
+    to_api_error,
 )
 from backends.server.schemas import ChatBody, LegacyBody, SamplingBody, TextBody
 

@@ -16,7 +16,7 @@ from safetensors import SafetensorError
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from arena.core.errors import ArenaError
-from arena.http.access import ApiError, invalid_value, unknown_model
+from arena.http.access import ApiError, invalid_value
 from backends.server.schemas import EndpointBody
 
 if TYPE_CHECKING:
@@ -91,7 +91,8 @@ class ModelEndpoints:
             name = self._newest
         name = name or self._sampler.name
         if name != self._sampler.name and name not in self._sampler.adapters:
-            raise unknown_model(name)
+            message = f"The model `{name}` does not exist."
+            raise ApiError(404, message, param="model", code="model_not_found")
         return name
 
     async def load_adapter(self, _request: Request, body: LoadAdapterBody) -> Response:

@@ -14,6 +14,11 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import TYPE_CHECKING, ClassVar
 
+from starlette.exceptions import HTTPException
+
+from arena.core.errors import BackendError, ContextOverflow, MissingDependency, UsageError
+from arena.http.access import RETRY_AFTER, ApiError
+
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
@@ -228,3 +233,24 @@ def join_text(tokens: Sequence[GeneratedToken]) -> str:
 
 def finite_logprob(logprob: float) -> float:
     return max(logprob, MIN_LOGPROB)
+
+
+def to_api_error(error: Exception) -> ApiError:
+    """Return the response for an error of starlette or the sampler; raise all others again."""
+    match error:
+        case ApiError():
+            return error
+        case HTTPException():  # Unknown routes and wrong methods.
+            return ApiError(error.status_code, error.detail, headers=error.headers)
+        case ContextOverflow():  # Before BackendError, its base class.
+            return ApiError(400, str(error), param="messages", code="context_length_exceeded")
+        case UsageError():
+            return ApiError(400, str(error), code="invalid_value")
+        case MissingDependency():
+            return ApiError(501, str(error))
+        case BackendError():
+            # The queue is full, or the sampler is being closed.
+            status, code = (429, "queue_full") if error.cause == "rate_limit" else (503, None)
+            headers = {"Retry-After": RETRY_AFTER}
+            return ApiError(status, str(error), code=code, headers=headers)
+    raise error

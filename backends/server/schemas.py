@@ -17,7 +17,8 @@ from pydantic import (
     model_validator,
 )
 
-from arena.http.access import ApiError, invalid_value, validation_error
+from arena.core.text import first_fault
+from arena.http.access import ApiError, invalid_value
 from backends.server.messages import (
     ChatMessage,
     RequestBody,
@@ -68,7 +69,7 @@ class EndpointBody(RequestBody):
 
 
 class StructuredOutputs(EndpointBody):
-    """vLLM's newer form of the `guided_…` fields."""
+    """vLLM's limits of an answer: one of some texts, or JSON by a schema."""
 
     # JSON has no optional white space here, and there is one engine.
     fields_without_effect = frozenset({"disable_any_whitespace", "disable_fallback"})
@@ -120,18 +121,16 @@ class SamplingBody(EndpointBody):
     stream_options: StreamOptions = StreamOptions()
     return_token_ids: bool = False
     return_tokens_as_token_ids: bool | None = None
-    guided_choice: Strings = ()
     structured_outputs: StructuredOutputs = StructuredOutputs()
 
     @property
     def guide(self) -> dict[str, Any]:
         """Return the sampler's parameter for the form of the answer. Raises ApiError for two."""
         choices, schema = self.structured_outputs.choice, self.structured_outputs.json_schema
-        given = bool(self.guided_choice) + bool(choices) + (schema is not None)
-        if given > 1:
-            message = "guided_choice, structured_outputs: only one of them can be used"
+        if choices and schema is not None:
+            message = "structured_outputs: only one of choice and json can be used"
             raise invalid_value("structured_outputs", message)
-        return {"guided_choice": self.guided_choice or choices, "guided_json": schema}
+        return {"guided_choice": choices, "guided_json": schema}
 
 
 class ChatBody(SamplingBody):
@@ -212,4 +211,8 @@ def parse_body(kind: type[AnyBody], body: bytes) -> AnyBody:
     try:
         return kind.model_validate_json(body or b"{}")
     except ValidationError as error:
-        raise validation_error(error) from None
+        fault, message = error.errors()[0], first_fault(error)
+        if fault["type"] == "json_invalid":
+            message = f"the body is not JSON: {message}"
+            raise ApiError(400, message, code="invalid_json") from None
+        raise invalid_value(".".join(map(str, fault["loc"])) or None, message) from None

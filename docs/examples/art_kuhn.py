@@ -47,7 +47,10 @@ class Learner:
             max_tokens=8,
             seed=self._seed,
             logprobs=True,  # Without them ART trains nothing.
-            extra_body={"guided_choice": list(legal), "return_token_ids": True},
+            extra_body={
+                "structured_outputs": {"choice": list(legal)},
+                "return_token_ids": True,
+            },
         )
         # A `Choice` is trained; dicts, such as the question above, are context.
         items.append(reply.choices[0])

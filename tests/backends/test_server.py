@@ -180,10 +180,9 @@ def test_a_stop_string_ends_the_answer(server: Server) -> None:
         assert choice["finish_reason"] == "stop"
 
 
-@pytest.mark.parametrize("spelling", ["guided_choice", "structured_outputs"])
-def test_guided_answers(server: Server, spelling: str) -> None:
-    guide: Any = ["who", "did"] if spelling == "guided_choice" else {"choice": ["who", "did"]}
-    answer = server.chat(**{spelling: guide}, max_tokens=20, n=8, seed=1, logprobs=True).json()
+def test_guided_answers(server: Server) -> None:
+    guide = {"choice": ["who", "did"]}
+    answer = server.chat(structured_outputs=guide, max_tokens=20, n=8, seed=1, logprobs=True).json()
     texts = [choice["message"]["content"] for choice in answer["choices"]]
     assert set(texts) <= {"who", "did"}
     first = answer["choices"][0]["logprobs"]["content"][0]
@@ -250,7 +249,8 @@ def test_chosen_calls_in_tags(server: Server) -> None:
     """With "auto" the model writes tags; a guide stands in for a model that can."""
     names = ("end_turn", "suggest")
     tags = (f'<tool_call>{{"name": "{name}", "arguments": {{}}}}</tool_call>' for name in names)
-    fields = {"guided_choice": [f"I stop. {''.join(tags)}"], "max_tokens": 300}
+    answer = {"choice": [f"I stop. {''.join(tags)}"]}
+    fields = {"structured_outputs": answer, "max_tokens": 300}
 
     def called(*tools: Any, **more: Any) -> tuple[str, list[str]]:
         (choice,) = server.chat(**fields, tools=tools, **more).json()["choices"]
@@ -386,7 +386,8 @@ def test_a_prompt_of_token_ids(server: Server) -> None:
         ({"invented": 1}, "invented"),
         ({"tools": [{"type": "function"}]}, "tools.0.function"),
         ({"tool_choice": "required"}, "tool_choice"),
-        ({"guided_choice": ["a"], "structured_outputs": {"json": {}}}, "structured_outputs"),
+        ({"guided_choice": ["a"]}, "guided_choice"),
+        ({"structured_outputs": {"choice": ["a"], "json": {}}}, "structured_outputs"),
         ({"response_format": {"type": "json_schema"}}, "response_format"),
     ],
 )  # fmt: skip

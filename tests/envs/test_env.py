@@ -24,8 +24,7 @@ from pettingzoo.test import (
 from arena.core.action import CHANCE
 from arena.core.errors import IllegalAction, UsageError
 from arena.core.game import Game
-from arena.envs import IDS
-from arena.envs.gymnasium import FlatActionMaskEnv, SingleAgentEnv
+from arena.envs.gymnasium import IDS, FlatActionMaskEnv, SingleAgentEnv
 from arena.envs.multi_agent import ArrayObservation, MultiAgentEnv
 from arena.envs.pettingzoo import to_parallel_pettingzoo, to_pettingzoo
 from arena.episodes.match import Match, play

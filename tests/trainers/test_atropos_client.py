@@ -74,13 +74,11 @@ def test_bad_groups_never_reach_a_trainer(any_api: Api) -> None:
 
     async def do(client: TrajectoryClient) -> None:
         await begin(client)
-        # The server takes both. One is quarantined here, the other costs its batch there.
+        # The server takes both. One is refused here, the other costs its batch there.
         await client.push([ragged, scored(3)])
         batch = await client.batch()
         assert batch is not None and batch.groups == [scored(3)]
-        (refused,) = batch.refused
-        assert refused.reason == "group 0: masks, row 1: 2 entries, but tokens has 3"
-        assert isinstance(refused.group, dict) and refused.group["env_id"] == 0
+        assert batch.refused == ["group 0: masks, row 1: 2 entries, but tokens has 3"]
         await client._call("POST", "/scored_data_list", json.dumps([bad, group(4)]))
         with pytest.raises(BatchLost, match="NaN or infinity"):
             await client.batch()

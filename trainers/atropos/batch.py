@@ -24,7 +24,6 @@ from statistics import fmean, pstdev
 
 from pydantic import JsonValue
 
-from trainers.atropos.client import RefusedGroup
 from trainers.atropos.wire import MASKED, ScoredData
 from trainers.trajectory import TokenSequence
 
@@ -50,8 +49,8 @@ class TrainingBatch:
     equal: int = 0
     """Groups in which no row has an advantage."""
     stale: list[ScoredData] = field(default_factory=list)
-    refused: list[RefusedGroup] = field(default_factory=list)
-    """Groups that cannot be trained."""
+    refused: list[str] = field(default_factory=list)
+    """Reason against each group that cannot be trained."""
     ages: list[int] = field(default_factory=list)
     """Steps since the oldest weights that played, for each group that reports them."""
 
@@ -71,7 +70,7 @@ def training_batch(
     batch, indices = TrainingBatch(), count()
     for group in groups:
         if reason := reason_against(group, limits):
-            batch.refused.append(RefusedGroup(reason=reason, group=group.model_dump(mode="json")))
+            batch.refused.append(reason)
             continue
         played = policy_version(group)
         if played is not None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import httpx
-from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
+from pydantic import BaseModel, JsonValue, ValidationError
 
 from arena.core.errors import ArenaError
 from arena.core.text import first_fault, shorten
@@ -46,26 +46,14 @@ class BatchLost(ArenaError):
     """The stock server took a batch from its queue and failed to send it; the next may arrive."""
 
 
-class RefusedGroup(BaseModel):
-    """A group that must not be trained."""
-
-    # NaN may come from another server, and is stored as it came.
-    model_config = ConfigDict(ser_json_inf_nan="constants")
-
-    reason: str
-    group: JsonValue
-    """The group, unchanged."""
-
-
 class ReceivedBatch(BaseModel):
     """A batch after the checks of its groups."""
-
-    model_config = ConfigDict(ser_json_inf_nan="constants")
 
     step: int
     """The step that trains it."""
     groups: list[ScoredData]
-    refused: list[RefusedGroup]
+    refused: list[str]
+    """Reason against each other group."""
 
 
 class TrajectoryClient:
@@ -145,11 +133,6 @@ class TrajectoryClient:
     async def status(self) -> QueueStatus:
         """Return the step and the number of waiting groups."""
         return self._read(QueueStatus, await self._call("GET", "/status"), "/status")
-
-    async def waiting_group_size(self) -> int:
-        """Return the number of rows of the group that was pushed last; 0 if there is none."""
-        tokens = _fields(await self._call("GET", "/latest_example")).get("tokens")
-        return len(tokens) if isinstance(tokens, list) else 0
 
     async def env_status(self, env_id: int) -> QueueStatus:
         """Return the queue in units of an environment's groups. Raises UnknownEnv."""
@@ -254,11 +237,10 @@ def _reason(response: httpx.Response) -> str:
 def _check_batch(step: int, batch: Sequence[JsonValue]) -> ReceivedBatch:
     """Check each group of a batch on its own: one bad group costs only itself."""
     # The stock server checks types only, so anything may arrive.
-    groups, refused = [], []
+    groups, refused = list[ScoredData](), list[str]()
     for place, raw in enumerate(batch):
         try:
             groups.append(ScoredData.model_validate(raw))
         except ValidationError as error:
-            reason = f"group {place}: {first_fault(error)}"
-            refused.append(RefusedGroup(reason=reason, group=raw))
+            refused.append(f"group {place}: {first_fault(error)}")
     return ReceivedBatch(step=step, groups=groups, refused=refused)

@@ -3,13 +3,12 @@
 A step takes one batch, makes one step of the optimizer, transfers the weights to the server that
 answers the environments, proves them there, and records itself. The batch is on disk from its
 arrival until the record is written, so a run that is killed at any point repeats the step with the
-same batch from the last checkpoint. Groups that cannot be trained are written to `quarantine`.
+same batch from the last checkpoint.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections.abc import Collection, Sequence
 from contextlib import AsyncExitStack
@@ -18,7 +17,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from arena.core.errors import ArenaError, UsageError
+from arena.core.errors import ArenaError
 from arena.episodes.files import write_whole
 from arena.evaluation.records import Interval
 from arena.llm.settings import Settings
@@ -29,7 +28,6 @@ from trainers.atropos.client import (
     BatchLost,
     NoTrainer,
     ReceivedBatch,
-    RefusedGroup,
     TrajectoryClient,
 )
 from trainers.atropos.options import BatchOptions, RunIdentity, run_identity
@@ -45,7 +43,7 @@ POLL_SECONDS = 0.25
 SILENCE = 60.0
 """Seconds without a batch after which the reason is looked for."""
 SHOWN_REASONS = 3
-"""Refused groups of a batch whose reasons are shown; all are in the quarantine."""
+"""Refused groups of a batch whose reasons are recorded."""
 
 
 async def train_from_batches(
@@ -149,7 +147,7 @@ class Batches:
                     stale=len(batch.stale),
                     refused=len(batch.refused),
                 ),
-                "warnings": tuple(one.reason for one in batch.refused[:SHOWN_REASONS]),
+                "warnings": tuple(batch.refused[:SHOWN_REASONS]),
             }
         )
         if not any("won" in facts_of(group) for group in received.groups):
@@ -198,10 +196,10 @@ class Batches:
                 status = await self._client.status()
                 self.view.notify(
                     f"no batch for {seconds:g} s: {status.queue_size} groups are waiting at "
-                    f"{self._client.url}; is an environment running?"
+                    f"{self._client.url}; is an environment running, with an --env.group_size that "
+                    f"divides the batch of {self.identity.batch_size} rows?"
                 )
                 seconds *= 2
-            await self._check_group_size()
             await asyncio.sleep(POLL_SECONDS)
         return batch
 
@@ -217,21 +215,6 @@ class Batches:
         self.view.notify(f"{self._client.url} was reset: registering again")
         await self._register()
         return await self._client.batch(step)
-
-    async def _check_group_size(self) -> None:
-        """Raise UsageError for waiting groups that can never fill a batch."""
-        status = await self._client.status()
-        if not status.queue_size:
-            return
-        size = await self._client.waiting_group_size()
-        wanted = self.identity.batch_size
-        # The server accepts such an environment and waits for ever.
-        if size and wanted % size:
-            raise UsageError(
-                f"{self._client.url} holds groups of {size} rows, which does not divide the batch "
-                f"of {wanted} rows: groups are never split; change --env.group_size of the "
-                "environment, or --batch-size and --gradient-accumulation-steps"
-            )
 
     async def _register(self) -> None:
         """Register the run, or continue it at the server. Raises ArenaError for another run."""
@@ -251,14 +234,13 @@ class Batches:
         """Return what the batch teaches. Raises ArenaError if all of its groups are refused."""
         batch = training_batch(received.groups, self.limits, number - 1, self.options.max_staleness)
         batch.refused.extend(received.refused)
-        self.inbox.refuse(number, batch.refused)
         groups = len(received.groups) + len(received.refused)
         if batch.refused and len(batch.refused) == groups:
             # A systematic fault: the next batch would be no better.
             self.inbox.clear()
             raise ArenaError(
-                f"all {groups} groups of the batch of step {number} were refused, and are in "
-                f"{self.inbox.quarantine(number)}: {batch.refused[0].reason}"
+                f"all {groups} groups of the batch of step {number} were refused: "
+                f"{batch.refused[0]}"
             )
         if not batch.sequences:
             self.view.notify(f"step {number} does not change the weights: no row has an advantage")
@@ -274,18 +256,14 @@ class Batches:
 
 @dataclass(frozen=True, slots=True)
 class BatchInbox:
-    """Files in a run's folder. All writes replace a file as a whole; they raise OSError."""
+    """The batch of the step in progress, a file in a run's folder."""
 
     folder: Path
 
     @property
     def batch(self) -> Path:
-        """The batch of the step in progress. A server hands out a batch once."""
+        """Path of the file."""
         return self.folder / "batch.json"
-
-    def quarantine(self, step: int) -> Path:
-        """Return the file with the groups of a step's batch that were refused."""
-        return self.folder / "quarantine" / f"{step:04d}.jsonl"
 
     def stored(self, step: int) -> ReceivedBatch | None:
         """Return the stored batch of a step; None without one, or if it is of another step."""
@@ -299,16 +277,6 @@ class BatchInbox:
     def clear(self) -> None:
         """Remove the stored batch."""
         self.batch.unlink(missing_ok=True)
-
-    def refuse(self, step: int, refused: Sequence[RefusedGroup]) -> None:
-        """Write the refused groups of a step's batch, one per line, each with its reason."""
-        if not refused:
-            return
-        path = self.quarantine(step)
-        path.parent.mkdir(exist_ok=True)
-        lines = (json.dumps({"step": step, **one.model_dump()}) for one in refused)
-        # Replaced, not appended: a step that is repeated after a crash writes the same lines.
-        write_whole(path, "".join(f"{line}\n" for line in lines))
 
 
 def rollout_counts(groups: Sequence[ScoredData]) -> RolloutCounts:

@@ -28,7 +28,13 @@ from math import prod
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from games.cluedo.inference.card_classes import Array, Floats, envelope_signs
+from games.cluedo.inference.card_classes import (
+    Array,
+    Floats,
+    choice_signs,
+    part,
+    sum_over_envelopes,
+)
 from games.cluedo.inference.knowledge import CluedoKnowledge
 from games.cluedo.rules.cards import Triple
 
@@ -200,7 +206,7 @@ class AnswerDistribution:
             cards += [card] * len(rest)
         # All answers at once.
         rows = np.concatenate([each.reshape(-1, within.shape[-1]) for each in weights])
-        found = self._sum_over_envelopes(rows)
+        found = sum_over_envelopes(rows, self._choices)
         sums = np.zeros((len(refuters), *lengths, *found.shape[1:]), dtype=found.dtype)
         answer = row = 0
         for category, each in zip(shows, weights, strict=True):
@@ -225,7 +231,7 @@ class AnswerDistribution:
             return None
         # No card is chosen, so the weight is 6 of 6 cases.
         weights = SIXTHS * self._unable.prod(axis=0).reshape(1, -1)
-        sums = self._sum_over_envelopes(weights)[:, None, None, None]
+        sums = sum_over_envelopes(weights, self._choices)[:, None, None, None]
         return self._joint((), (), sums)
 
     # Weights of one seat, and of all other seats
@@ -262,26 +268,12 @@ class AnswerDistribution:
 
     # Sums over sets, for each answer and each envelope
 
-    def _sum_over_envelopes(self, weights: Array) -> Array:
-        """Sum weights over all sets of cards that are not named, for each choice of the envelope.
-
-        Shape (rows, s) in, (rows, choices, choices, choices) out, an axis per category. Choice 0 is
-        an envelope with none of these cards, the next ones a card of each class that it may hold.
-        """
-        first, second, third = self._choices
-        # One category after the other, from the last on.
-        sums = weights.reshape(-1, third.shape[1]) @ third.T
-        sums = second @ sums.reshape(-1, second.shape[1], len(third))
-        sums = first @ sums.reshape(len(weights), first.shape[1], -1)
-        result: Array = sums.reshape(len(weights), len(first), len(second), len(third))
-        return result
-
     @cached_property
     def _choices(self) -> list[Array]:
-        """The matrix of `_sum_over_envelopes`, per category."""
+        """The matrix of `sum_over_envelopes`, per category, without the named cards."""
         dtype = self.within.dtype.char
         return [
-            _choice_signs(tuple([(c.bit_count(), self._may_be(c)) for c in classes if c]), dtype)
+            choice_signs(tuple([(c.bit_count(), self._may_be(c)) for c in classes if c]), dtype)
             for classes in self.classes
         ]
 
@@ -393,28 +385,6 @@ def _p_log_p(p: Floats) -> Floats:
     return terms
 
 
-@lru_cache(maxsize=1 << 12)
-def _choice_signs(classes: tuple[tuple[int, bool], ...], dtype: str) -> Array:
-    """Return the signed weights of the sets of one category, shape (choices, sets).
-
-    The classes have a size, and say whether the envelope may hold one of their cards.
-    """
-    signs = [envelope_signs(size) for size, _ in classes]
-    possible = [place for place, (_, may) in enumerate(classes) if may]
-
-    def row(held: int | None) -> Array:
-        # Row t of the signs: none, or one given card, of a class is in the envelope.
-        product: Array = np.ones(1)
-        for number, each in enumerate(signs):
-            product = np.kron(product, each[int(number == held)])
-        return product
-
-    rows = [row(held) for held in (None, *possible)]
-    matrix: Array = np.array(rows, dtype=np.int64).astype(dtype)
-    matrix.setflags(write=False)
-    return matrix
-
-
 @lru_cache(maxsize=1 << 9)
 def _showing(
     lengths: tuple[int, ...], category: int | None, asked: int, held: int, dtype: str
@@ -443,8 +413,3 @@ def _showing(
     factors = factors.astype(dtype)
     factors.setflags(write=False)
     return factors
-
-
-def part(values: Array, axis: int, start: int, stop: int | None = None) -> Array:
-    """Return the view `start:stop` of one axis."""
-    return values[(slice(None),) * axis + (slice(start, stop),)]

@@ -196,16 +196,6 @@ SHORT = 32
 """Elements below which a loop over inner axes is short."""
 
 
-@dataclass(frozen=True, slots=True)
-class ClassAxis:
-    """A class of unknown cards: an axis of length `size + 1` of arrays over sets of cards."""
-
-    size: int
-    cards: int
-    possible: bool
-    """True if the envelope may hold one of the cards."""
-
-
 def subset_sums(values: Array, sizes: Sequence[int]) -> Array:
     """Return the sum over all subsets, flat; may change `values` (zeta transform).
 
@@ -274,45 +264,48 @@ def _subtract(view: Array, size: int) -> None:
             np.subtract(view[:, place + 1], view[:, place], out=view[:, place])
 
 
-def sum_class(sums: Array, axis: ClassAxis) -> Array:
-    """Sum over the cards of one class, without and with one of them in the envelope.
+def sum_over_envelopes(weights: Array, choices: Sequence[Array]) -> Array:
+    """Sum weights over all sets of cards, for each choice of the envelope.
 
-    Shape (answers, choices of this category so far, sets) in and out. Choice 0 is an envelope with
-    none of the cards so far. If the envelope may have a card of this class, that is a new last
-    choice.
+    Shape (rows, sets) in, (rows, choices, choices, choices) out, an axis per category; `choices`
+    are the matrices of `choice_signs`.
     """
-    answers, choices, _ = sums.shape
-    # The class is the outermost axis of the sets that remain.
-    view = sums.reshape(answers, choices, axis.size + 1, -1)
-    out = np.empty((answers, choices + axis.possible, view.shape[-1]), dtype=sums.dtype)
-    # Inclusion and exclusion over the s of n cards of the class that the set S has:
-    #   no card in the envelope:      sum over s of (-1)^(n-s) C(n, s) view[s],
-    #   one given card in it (s >= 1): sum over s of (-1)^(n-s) C(n-1, s-1) view[s].
-    if axis.size == 1:
-        np.subtract(view[:, :, 1], view[:, :, 0], out=out[:, :choices])
-        if axis.possible:
-            out[:, choices] = view[:, 0, 1]
-        return out
-    # Rows t = 0 and t = 1 of the matrix: none, or one given card, in the envelope.
-    signs = envelope_signs(axis.size).astype(sums.dtype)
-    out[:, :choices] = np.matmul(signs[:1], view)[:, :, 0]
-    # Only from choice 0: the envelope has one card of a category.
-    if axis.possible:
-        out[:, choices] = np.matmul(signs[1:], view[:, 0])[:, 0]
-    return out
+    first, second, third = choices
+    # One category after the other, from the last on.
+    sums = weights.reshape(-1, third.shape[1]) @ third.T
+    sums = second @ sums.reshape(-1, second.shape[1], len(third))
+    sums = first @ sums.reshape(len(weights), first.shape[1], -1)
+    result: Array = sums.reshape(len(weights), len(first), len(second), len(third))
+    return result
 
 
-@lru_cache(maxsize=64)
-def envelope_signs(size: int) -> Ints:
-    """Return the signed weights of index s in `sum_class`, shape (2, size + 1).
+@lru_cache(maxsize=1 << 10)
+def choice_signs(classes: tuple[tuple[int, bool], ...], dtype: str) -> Array:
+    """Return the signed weights of the sets of one category, shape (choices, sets).
 
-    Row t = 0 is for no card of the class in the envelope, row t = 1 for one given card:
-    (-1)^(size - s) C(size - t, s - t).
+    The classes have a size, and say whether the envelope may hold one of their cards. Choice 0 is
+    an envelope with none of the cards, the next ones a card of each class that it may hold.
+    Inclusion and exclusion over the s of n cards of a class that the set S has:
+
+    - no card in the envelope: sum over s of (-1)^(n-s) C(n, s) weights[s],
+    - one given card in it (s >= 1): sum over s of (-1)^(n-s) C(n-1, s-1) weights[s].
     """
-    return np.array(
-        [
-            [(-1) ** (size - s) * comb(size - t, s - t) if s >= t else 0 for s in range(size + 1)]
-            for t in range(2)
-        ],
-        dtype=np.int64,
-    )
+    possible = [place for place, (_, may) in enumerate(classes) if may]
+    rows = []
+    for held in (None, *possible):
+        row: Array = np.ones(1, dtype=np.int64)
+        for place, (size, _) in enumerate(classes):
+            t = int(place == held)
+            signs = [
+                (-1) ** (size - s) * comb(size - t, s - t) if s >= t else 0 for s in range(size + 1)
+            ]
+            row = np.kron(row, np.array(signs, dtype=np.int64))
+        rows.append(row)
+    matrix: Array = np.array(rows).astype(dtype)
+    matrix.setflags(write=False)
+    return matrix
+
+
+def part(values: Array, axis: int, start: int, stop: int | None = None) -> Array:
+    """Return the view `start:stop` of one axis."""
+    return values[(slice(None),) * axis + (slice(start, stop),)]

@@ -46,16 +46,16 @@ from games.cluedo.inference.card_classes import (
     WAYS,
     Array,
     CardClasses,
-    ClassAxis,
     Floats,
     HandTable,
     Ints,
     all_hands,
     card_totals,
+    choice_signs,
     integer_dtype,
     showing_scale,
     subset_sums,
-    sum_class,
+    sum_over_envelopes,
     superset_sums,
 )
 from games.cluedo.inference.constraints import (
@@ -104,24 +104,23 @@ class DealCount:
 
     def _solve(self) -> None:
         """Compute the weight of each possible content of the envelope, and the total."""
-        sums = reduce(np.multiply, self._hands.covers().values(), self._ones())
-        envelope = self.constraints.holders[-1]
-        self._groups, rows = list[list[int]](), 1
+        weights = reduce(np.multiply, self._hands.covers().values(), self._ones())
+        envelope, groups, choices = self.constraints.holders[-1], list[list[int]](), list[Array]()
         for category, axes in zip(self.constraints.categories, self.axes, strict=True):
-            sums = sums.reshape(rows, 1, -1)
-            for number in axes:
-                cards = self.classes[number]
-                possible = bool(cards & envelope.may)
-                sums = sum_class(sums, ClassAxis(self.sizes[number], cards, possible))
+            possible = [bool(self.classes[number] & envelope.may) for number in axes]
+            sizes = [self.sizes[number] for number in axes]
+            signs = choice_signs(tuple(zip(sizes, possible, strict=True)), weights.dtype.char)
             # Choice 0 is no unknown card, the others are a card of each possible class.
             if certain := envelope.must & category:
-                group, sums = [certain], sums[:, :1]
+                groups.append([certain])
+                choices.append(signs[:1])
             else:
-                group = [self.classes[n] for n in axes if self.classes[n] & envelope.may]
-                sums = sums[:, 1:]
-            self._groups.append(group)
-            rows *= len(group)
-        self._cells = sums.reshape([len(group) for group in self._groups])
+                groups.append(
+                    [self.classes[n] for n, may in zip(axes, possible, strict=True) if may]
+                )
+                choices.append(signs[1:])
+        self._groups = groups
+        self._cells = sum_over_envelopes(weights.reshape(1, -1), choices)[0]
         for triple in self.constraints.excluded:
             if not triple & ~envelope.may:
                 # Its cards are groups of their own.

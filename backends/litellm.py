@@ -117,7 +117,7 @@ class LiteLLMBackend:
             takes_thinking=info.takes_thinking,
             max_reply_tokens=info.max_reply_tokens,
             price=info.price,
-            prompt_cache=info.prompt_cache,
+            cached_prefix=info.cached_prefix,
             # OpenRouter states the cost of each answer; litellm computes the others from prices.
             has_known_price=info.price is not None or provider.route == "openrouter",
         )

@@ -17,7 +17,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from arena.llm.backend import Price, PromptCache, Request, Sampling
+from arena.llm.backend import Price, Request, Sampling
 from arena.llm.batches import PRICE_SHARE
 from arena.llm.settings import ModelOverride
 from backends.openai_wire import tool_fields
@@ -119,7 +119,7 @@ class ModelInfo:
     context_length: int | None
     max_reply_tokens: int | None
     price: Price | None
-    prompt_cache: PromptCache | None
+    cached_prefix: int | None
     halves_batches: bool
     """No other price of batches than half is known."""
 
@@ -160,7 +160,7 @@ class ModelInfo:
             _whole(facts.get("max_input_tokens")),
             _whole(facts.get("max_output_tokens")),
             _price(facts),
-            _prompt_cache(facts, name, route),
+            _cached_prefix(facts, name, route),
             halves_price(info),
         )
 
@@ -225,19 +225,12 @@ def halves_price(entry: Mapping[str, Any]) -> bool:
     )
 
 
-def _prompt_cache(facts: Mapping[str, Any], name: str, route: str) -> PromptCache | None:
-    """Return the cache of a model of which the price of cached tokens is known."""
-    read, plain = facts.get("cache_read_input_token_cost"), facts.get("input_cost_per_token")
-    if read is None or plain is None:
+def _cached_prefix(facts: Mapping[str, Any], name: str, route: str) -> int | None:
+    """Return the shortest prefix that is cached, of a model with a price of cached tokens."""
+    is_cached = facts.get("cache_read_input_token_cost") is not None
+    if not is_cached or ("claude" in name and route not in MARKED_ROUTES):
         return None
-    shortest = facts.get("prompt_cache_min_tokens") or 1024
-    if "claude" not in name:
-        return PromptCache(read, plain, shortest)
-    if route not in MARKED_ROUTES:
-        return None
-    write = facts.get("cache_creation_input_token_cost")
-    write = plain if write is None else write
-    return PromptCache(read, write, shortest, step=1, is_marked=True)
+    return int(facts.get("prompt_cache_min_tokens") or 1024)
 
 
 def model_arguments(model: ModelInfo, request: Request) -> dict[str, Any]:

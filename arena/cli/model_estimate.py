@@ -68,8 +68,7 @@ class PromptRecorder(ChatRecorder):
         self.requests: list[Request] = []
         self.reply_tokens = 0
         is_bare = options.guided or options.answers == "tools"
-        written = 0 if is_bare else min(REASONS, options.sampling.max_tokens)
-        self._reasons = "x" * (written * CHARACTERS_PER_TOKEN)
+        self._written = 0 if is_bare else min(REASONS, options.sampling.max_tokens)
 
     def on_request(self, observation: Observation) -> None:
         options, game = self.options, observation.game
@@ -80,7 +79,7 @@ class PromptRecorder(ChatRecorder):
         self.reply_tokens += REASONS * asks
 
     def reply(self, action: Action) -> str:
-        text = f"{self._reasons}\nAction: {action}"
+        text = f"{'x' * CHARACTERS_PER_TOKEN * self._written}\nAction: {action}"
         self.reply_tokens += tokens_of(len(text))
         return text
 
@@ -165,23 +164,24 @@ def _estimate(
     spec: str,
     samples: Sequence[PromptRecorder],
 ) -> ModelEstimate:
-    traits, price, options = llm.traits(spec), llm.price(spec), samples[0].options
+    traits, options, price = llm.traits(spec), samples[0].options, llm.price(spec)
     games = sum(number for specs, number in line_ups.items() if spec in specs)
     # A model may have several seats in a game; a mean of a game is one of a seat times these.
     seats = sum(number * specs.count(spec) for specs, number in line_ups.items()) / games
-    share, sampling, thinking = seats / len(samples), options.sampling, 0
-    if traits.always_thinks or (sampling.asks_to_think and traits.takes_thinking):
-        by_effort = THINKING.get(sampling.reasoning_effort, THINKING["medium"])
-        thinking = min(by_effort, sampling.max_tokens + options.thinking_room)
+    thinking = 0
+    if traits.always_thinks or (options.sampling.asks_to_think and traits.takes_thinking):
+        by_effort = THINKING.get(options.sampling.reasoning_effort, THINKING["medium"])
+        thinking = min(by_effort, options.sampling.max_tokens + options.thinking_room)
+    share = seats / len(samples)
     calls = share * sum(len(sample.requests) for sample in samples)
     replies = share * sum(sample.reply_tokens for sample in samples) + calls * thinking
-    counted = [count_prompts(sample.requests, traits.prompt_cache) for sample in samples]
-    cost = 0.0 if price is None and not traits.is_remote and traits.has_known_price else None
+    counted = [count_prompts(sample.requests, traits.cached_prefix) for sample in samples]
+    prompts = share * sum(usage.prompt_tokens for usage in counted)
+    cached = share * sum(usage.cached_tokens for usage in counted)
+    cost = 0.0 if not traits.is_remote and traits.has_known_price else None
     if price is not None:
-        prompts = share * sum(tokens.cost(price, traits.prompt_cache) for tokens in counted)
-        cost = games * (prompts + price.cost(0, replies))
-    total, cached = sum(each.total for each in counted), sum(each.cached for each in counted)
-    return ModelEstimate(redacted(spec), games, calls, share * total, share * cached, replies, cost)
+        cost = games * price.cost(prompts, replies, cached)
+    return ModelEstimate(redacted(spec), games, calls, prompts, cached, replies, cost)
 
 
 def dollars(cost: float | None) -> str:

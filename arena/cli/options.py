@@ -219,10 +219,10 @@ def default_chat(specs: Iterable[str], llm: LLMService | None) -> ChatMode:
         return "append"
     for spec in models:
         traits = llm.traits(spec) if llm else BackendTraits()
-        price, cache = traits.price, traits.prompt_cache
-        if traits.by_batch or price is None or cache is None or not price.input:
+        price, shortest = traits.price, traits.cached_prefix
+        if price is None or not price.cached or price.cached > CHEAP_CACHE * price.input:
             return "fresh"
-        if cache.read / price.input > CHEAP_CACHE or cache.shortest > SHORT_PREFIX:
+        if shortest is None or shortest > SHORT_PREFIX:
             return "fresh"
     return "append"
 

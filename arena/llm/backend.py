@@ -165,35 +165,17 @@ class Price:
     cached: float | None = None
     """Price of a prompt token that the provider reads from its cache; None: as `input`."""
 
-    def cost(self, prompt_tokens: float, completion_tokens: float) -> float:
-        """Return the cost without a cache."""
-        return prompt_tokens * self.input + completion_tokens * self.output
+    def cost(
+        self, prompt_tokens: float, completion_tokens: float, cached_tokens: float = 0
+    ) -> float:
+        """Return the cost of a call; `cached_tokens` are included in `prompt_tokens`."""
+        cached = min(max(cached_tokens, 0), prompt_tokens)
+        saved = 0.0 if self.cached is None else cached * (self.input - self.cached)
+        return prompt_tokens * self.input + completion_tokens * self.output - saved
 
     def cost_of(self, usage: Usage) -> float:
         """Return the cost of a call."""
-        full = self.cost(usage.prompt_tokens, usage.completion_tokens)
-        cached = min(max(usage.cached_tokens, 0), usage.prompt_tokens)
-        return full if self.cached is None else full - cached * (self.input - self.cached)
-
-
-@dataclass(frozen=True, slots=True)
-class PromptCache:
-    """Prices and rules of a provider's prompt cache. The defaults are OpenAI's."""
-
-    read: float
-    """US dollars of a prompt's token that the cache holds."""
-    write: float
-    """US dollars of a prompt's token that is written to the cache."""
-    shortest: int = 1024
-    """Tokens of the shortest prefix that is cached."""
-    step: int = 128
-    """The cached part of a prefix is a multiple of so many tokens."""
-    is_marked: bool = False
-    """Only prefixes that a request marks are cached, as with Claude."""
-
-    def held(self, prefix: int) -> int:
-        """Return the tokens that are cached of a common prefix of so many tokens."""
-        return prefix // self.step * self.step if prefix >= self.shortest else 0
+        return self.cost(usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens)
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,8 +195,9 @@ class BackendTraits:
     price: Price | None = None
     has_known_price: bool = True
     """False if neither `price` nor the answers give the cost."""
-    prompt_cache: PromptCache | None = None
-    """The provider's cache of prompts; None if there is none, or it is unknown."""
+    cached_prefix: int | None = None
+    """Tokens of the shortest prefix that the provider's cache of prompts holds; None without one,
+    or if it is unknown."""
     by_batch: bool = False
     """Batches answer: hours later, at half the price."""
     kept_chats: int | None = None

@@ -157,7 +157,7 @@ class BatchedBackend:
         self.model = backend.model
         self.context_length = backend.context_length
         # Hours lie between two requests of a game: no cache of prompts holds the first one.
-        self.traits = replace(traits_of(backend), by_batch=True, prompt_cache=None)
+        self.traits = replace(traits_of(backend), by_batch=True, cached_prefix=None)
         self.journal: BatchJournal | None = None
         self._name, self._backend, self._endpoint = name, backend, endpoint
         self._limits, self._notify = limits, notify

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import takewhile
 
-from arena.llm.backend import Completion, Price, PromptCache, Request, Usage
+from arena.llm.backend import Completion, Request, Usage
 
 CHARACTERS_PER_TOKEN = 4
 """Mean of English text."""
@@ -43,49 +42,22 @@ def estimate_usage(request: Request, completion: Completion) -> Usage:
     return Usage(estimate_prompt(request), tokens_of(characters))
 
 
-@dataclass(frozen=True, slots=True)
-class PromptTokens:
-    """Estimated tokens of prompts."""
+def count_prompts(requests: Sequence[Request], shortest: int | None) -> Usage:
+    """Estimate the tokens of one chat's requests, and those that a cache of prompts should hold.
 
-    total: int = 0
-    cached: int = 0
-    """Tokens that the provider reads from its cache, included in `total`."""
-    written: int = 0
-    """Tokens that the provider writes to its cache at a price of their own, included in `total`."""
-
-    def __add__(self, other: PromptTokens) -> PromptTokens:
-        return PromptTokens(
-            self.total + other.total, self.cached + other.cached, self.written + other.written
-        )
-
-    def cost(self, price: Price, cache: PromptCache | None) -> float:
-        """Return the US dollars of these prompts."""
-        if cache is None:
-            return price.cost(self.total, 0)
-        plain = self.total - self.cached - self.written
-        return price.cost(plain, 0) + self.cached * cache.read + self.written * cache.write
-
-
-def count_prompts(requests: Sequence[Request], cache: PromptCache | None) -> PromptTokens:
-    """Count the requests of one chat in order; each may find the one before it in the cache."""
-    if cache is None:
-        return PromptTokens(sum(map(estimate_prompt, requests)))
-    tokens, before = PromptTokens(), ""
+    The cache holds what the messages that are marked as repeated have in common with those of the
+    request before, if these are at least `shortest` tokens; None if there is no cache.
+    """
+    total, cached, before = 0, 0, ""
     for request in requests:
-        # With marks only the messages that later requests repeat are cached, at a price; what was
-        # read is not written again.
-        text = _prompt_text(request, request.repeated if cache.is_marked else None)
-        cached = cache.held(common_prefix_length(before, text) // CHARACTERS_PER_TOKEN)
-        written = cache.held(len(text) // CHARACTERS_PER_TOKEN) if cache.is_marked else 0
-        tokens += PromptTokens(estimate_prompt(request), cached, max(0, written - cached))
+        functions = [t.name + t.description + json.dumps(t.parameters) for t in request.tools]
+        repeated = request.messages[: request.repeated]
+        text = "".join([*functions, *(message.content for message in repeated)])
+        common = common_prefix_length(before, text) // CHARACTERS_PER_TOKEN
+        cached += common if shortest is not None and common >= shortest else 0
+        total += estimate_prompt(request)
         before = text
-    return tokens
-
-
-def _prompt_text(request: Request, number: int | None) -> str:
-    """Return the functions and the first messages as one text."""
-    functions = [t.name + t.description + json.dumps(t.parameters) for t in request.tools]
-    return "".join([*functions, *(message.content for message in request.messages[:number])])
+    return Usage(total, cached_tokens=cached)
 
 
 def common_prefix_length(first: Iterable[object], second: Iterable[object]) -> int:

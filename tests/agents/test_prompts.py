@@ -10,7 +10,7 @@ from arena.agents.chat import AnswerForm, ChatOptions, opening, system_message
 from arena.agents.system_prompts import system_prompt
 from arena.core.errors import UsageError
 from arena.core.game import Game
-from arena.llm.backend import PromptCache, Request
+from arena.llm.backend import Request
 from arena.llm.tokens import estimate_prompt
 from arena.plugins.loader import catalog, make_game
 
@@ -37,7 +37,7 @@ def test_games_share_no_prefix_that_a_cache_of_prompts_holds(name: str) -> None:
     """So a first request ahead of the others would not warm a cache for them (guide "Costs")."""
     shared = opening(make_game(name), ChatOptions(answers="tools"), "events")
     request = Request(tuple(shared))
-    assert PromptCache(read=0.1, write=1.0).held(estimate_prompt(request)) == 0
+    assert estimate_prompt(request) < 1024, "OpenAI's shortest prefix"
 
 
 def test_brief_shows_one_action_of_each_kind() -> None:

@@ -64,7 +64,7 @@ def test_an_unknown_model_gets_the_lines_that_make_it_known(
     llm = LLMService(KeylessSettings.load(), max_cost=1)
     hosted, server = llm.traits("openai:gpt-99"), llm.traits("http://127.0.0.1:9/v1#tiny")
     assert hosted.price == Price(2 / 1e6, 8 / 1e6, 0.1 * 2 / 1e6) and hosted.always_thinks
-    assert hosted.max_reply_tokens == 700 and hosted.prompt_cache is not None
+    assert hosted.max_reply_tokens == 700 and hosted.cached_prefix == 1024
     assert llm.backend("openai:gpt-99").context_length == 9000
     assert server.price == Price(1 / 1e6, 3 / 1e6, 0.1 * 1 / 1e6) and server.always_thinks
     # litellm computes the cost of answers with these prices too.

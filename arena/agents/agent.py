@@ -41,6 +41,14 @@ class ClosableAgent(Agent, Protocol):
         """Release it. Raises nothing."""
 
 
+@runtime_checkable
+class FollowingAgent(Agent, Protocol):
+    """Agent that can play on from a recorded game as if it had played it."""
+
+    def follow(self, observation: Observation, decision: Decision) -> None:
+        """Take a recorded decision of its seat for its own. Raises ArenaError."""
+
+
 async def close_agents(agents: Iterable[Agent]) -> None:
     """Release what the agents of a game hold open."""
     held = [agent.close() for agent in agents if isinstance(agent, ClosableAgent)]

@@ -13,11 +13,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter, ValidationError
 
 from arena.agents.reply.reading import Reading, ReplyFailure
 from arena.core.action import Action, field_names
-from arena.core.errors import BackendError, ContextOverflow, FailureCause
+from arena.core.errors import ArenaError, BackendError, FailureCause
+from arena.core.event import Decision
 from arena.core.game import Game
 from arena.core.observation import Observation, TextLevel
 from arena.core.text import neutralise
@@ -28,8 +29,6 @@ from arena.llm.backend import (
     Message,
     Request,
     Sampling,
-    Token,
-    Usage,
 )
 from arena.llm.tokens import common_prefix_length
 
@@ -288,36 +287,30 @@ class Attempt(BaseModel):
         update = {"failure": "provider_error", "cause": error.cause, "excerpt": str(error)}
         return self.model_copy(update=update)
 
-    def completion(self) -> Completion:
-        """Return the recorded answer: the inverse of `with_answer`. Raises the recorded error."""
-        if self.cause == "context_length":
-            raise ContextOverflow(self.excerpt)
-        if self.failure == "provider_error":
-            # Not retryable: the recorded game had finished its retries by then.
-            raise BackendError(self.excerpt, self.cause or "bad_response")
-        # A record has ids and probabilities of tokens, but not their text.
-        tokens = tuple(Token(id, "", logprob, sampled) for id, logprob, sampled in self.tokens)
-        choice = Choice(
-            self.reply, self.finish_reason, self.reasoning, self.refusal, tokens, self.provider_turn
-        )
-        usage = Usage(
-            self.prompt_tokens, self.completion_tokens, self.cached_tokens, self.reasoning_tokens
-        )
-        return Completion(
-            (choice,),
-            self.model,
-            usage,
-            self.cost,
-            self.policy_version,
-            self.prompt_token_ids,
-            self.seconds,
-            self.cached,
-            engine=self.engine,
+    def choice(self) -> Choice:
+        """Return what the model has answered, without its tokens."""
+        return Choice(
+            self.reply,
+            self.finish_reason,
+            self.reasoning,
+            self.refusal,
+            provider_turn=self.provider_turn,
         )
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return the record as JSON. Fields that have their default value are omitted."""
         return self.model_dump(mode="json", exclude_defaults=True)
+
+
+_ATTEMPTS = TypeAdapter(list[Attempt])
+
+
+def attempts_in(decision: Decision) -> list[Attempt]:
+    """Return the attempts in the details of a decision. Raises ArenaError for other details."""
+    try:
+        return _ATTEMPTS.validate_python(decision.details.get("attempts") or [])
+    except ValidationError as error:
+        raise ArenaError(f"the recorded attempts are invalid: {error.errors()[0]}") from None
 
 
 def non_default_fields(sampling: Sampling) -> dict[str, JsonValue]:

@@ -14,29 +14,26 @@ so that results can be computed with and without such games.
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 
-from pydantic import JsonValue, TypeAdapter, ValidationError
+from pydantic import JsonValue
 
 from arena.agents.action_tools import action_tools
 from arena.agents.agent import Seat
-from arena.agents.chat import ACTION_SCHEMA, Attempt, Chat, ChatOptions, opening
+from arena.agents.chat import ACTION_SCHEMA, Attempt, Chat, ChatOptions, attempts_in, opening
 from arena.agents.reply.reader import read_reply, visible
 from arena.agents.reply.reading import Reading, correction
 from arena.agents.scaffold import INSTRUCTION, check_scaffold, own_notes, text_level_of
-from arena.agents.stated_beliefs import StatedBeliefs
-from arena.core.errors import ArenaError, BackendError, ContextOverflow, StopPlaying, UsageError
+from arena.core.errors import BackendError, ContextOverflow, StopPlaying, UsageError
 from arena.core.event import Decision
 from arena.core.observation import Observation
 from arena.core.spec import Spec, redacted
-from arena.llm.backend import BackendTraits, Completion, Message, Request
+from arena.llm.backend import BackendTraits, Choice, Message, Request
 
 NO_ANSWER = "(no answer)"
 """Replaces an empty reply in the chat: some providers refuse empty messages."""
 LONGEST_TOKEN = 16
 """Characters. A reply longer than `max_tokens` times this is cut in the chat, since every later
 request would pay for it again; the replay keeps all of it."""
-_ATTEMPTS = TypeAdapter(list[Attempt])
 
 
 class ChatAgent:
@@ -48,13 +45,12 @@ class ChatAgent:
                 f"seat {seat.player}: '{spec}' is a model; give its Seat an LLMService (llm=…)"
             )
         traits = seat.llm.traits(spec)  # Finds a missing key or an unknown model before the game.
-        self._spec, self._seat, self._llm = spec, seat, seat.llm
-        self._options = options = seat.models
+        self.spec, self.llm = spec, seat.llm
+        self._seat, self._options = seat, seat.models
+        options = seat.models
         if options.sampling.asks_to_think and not traits.takes_thinking:
-            seat.llm.hint(
-                f"thinking {spec}",
-                f"{redacted(spec)} cannot think: --reasoning-effort has no effect on it",
-            )
+            line = f"{redacted(spec)} cannot think: --reasoning-effort has no effect on it"
+            seat.llm.hint(f"thinking {spec}", line)
         if options.answers == "tools" and not options.guided and not traits.takes_tools:
             raise UsageError(f"{redacted(spec)} cannot call functions: use --answers text or json")
         self._sampling = replace(options.sampling, max_tokens=_reply_limit(traits, options))
@@ -65,9 +61,8 @@ class ChatAgent:
         if self._keeps_notes:
             first = Message("system", f"{first.content}\n{INSTRUCTION}")
         self._chat = Chat([first, *others], options.chat, level)
-        # Messages of the last request of this seat: an attempt records only what was added since.
-        self._sent: tuple[Message, ...] = ()
-        self._beliefs = StatedBeliefs(seat.game, seat.player) if options.beliefs else None
+        self.last_request = Request(())
+        """The last request; the record of an attempt has only the messages added since."""
 
     async def act(self, observation: Observation) -> Decision:
         try:
@@ -75,29 +70,24 @@ class ChatAgent:
         except StopPlaying:
             raise
         except Exception as error:  # The game goes on with a fallback move, which counts too.
-            self._llm.count_decision(self._spec, f"{type(error).__name__}: {error}")
+            self.llm.count_decision(self.spec, f"{type(error).__name__}: {error}")
             raise
 
     async def _decide(self, observation: Observation) -> Decision:
         self._chat.ask(observation)
-        if self._beliefs and (question := self._beliefs.question(observation)):
-            complete = partial(self._llm.complete, self._spec)
-            await self._beliefs.ask(question, self._request(observation), observation, complete)
         attempts: list[Attempt] = []
         for left in range(self._options.max_attempts - 1, -1, -1):
             reading = await self._attempt(observation, attempts)
-            if self._beliefs:
-                self._beliefs.score(observation)
             if reading.action is not None:
-                self._llm.count_decision(self._spec, None)
+                self.llm.count_decision(self.spec, None)
                 return Decision(reading.action, details=self._details(attempts))
             # `LLMService` has retried already; another attempt would only repeat that.
             if attempts[-1].failure == "provider_error":
                 break
             # After the last attempt there is no request that could carry the correction.
             if left:
-                self._correct(reading, attempts[-1], observation)
-        return self._give_up(observation, attempts)
+                self._correct(reading, attempts[-1].reply, observation)
+        return self._fall_back(observation, attempts)
 
     def follow(self, observation: Observation, decision: Decision) -> None:
         """Continue the chat by a recorded decision of this seat, without asking the model.
@@ -105,21 +95,18 @@ class ChatAgent:
         Only replies come from the record, which is untrusted; prompts are made again. Raises
         ArenaError for details that are no record of a chat.
         """
-        try:
-            attempts = _ATTEMPTS.validate_python(decision.details.get("attempts") or [])
-        except ValidationError as error:
-            raise ArenaError(f"the recorded attempts are invalid: {error.errors()[0]}") from None
+        attempts = attempts_in(decision)
         if not attempts:
             return  # An error of the agent: nothing was written.
         self._chat.ask(observation)
         for left, attempt in zip(range(len(attempts) - 1, -1, -1), attempts, strict=True):
-            self._sent = tuple(self._chat.messages)
+            self.last_request = Request(tuple(self._chat.messages))
             if attempt.cause == "context_length":
-                self._shorten(observation)
+                self._chat.shorten(observation)
             elif attempt.failure != "provider_error":
-                reading = self._read(attempt.completion(), observation)
+                reading = self._read(attempt.choice(), observation)
                 if reading.action is None and left:
-                    self._correct(reading, attempt, observation)
+                    self._correct(reading, attempt.reply, observation)
 
     async def _attempt(self, observation: Observation, attempts: list[Attempt]) -> Reading:
         """Ask once, read the reply and add the record to `attempts`.
@@ -128,28 +115,30 @@ class ChatAgent:
         """
         request = self._request(observation)
         while True:
-            attempt = Attempt.of_request(request, self._sent)
-            self._sent = request.messages
+            attempt = Attempt.of_request(request, self.last_request.messages)
+            self.last_request = request
             try:
-                completion = await self._llm.complete(self._spec, request)
+                completion = await self.llm.complete(self.spec, request)
             except BackendError as error:
                 attempts.append(attempt.with_error(error))
                 # Shortening costs no attempt: the model has not seen the question. Each round
                 # removes text, so the loop ends.
-                if not isinstance(error, ContextOverflow) or not self._shorten(observation):
+                if not isinstance(error, ContextOverflow) or not self._chat.shorten(observation):
                     return Reading(None, None, str(error))
                 messages = tuple(self._chat.messages)
                 request = replace(request, messages=messages, repeated=self._chat.repeated)
                 continue
-            reading = self._read(completion, observation)
+            reading = self._read(completion.choices[0], observation)
             attempts.append(attempt.with_answer(completion, reading))
             if reading.failure == "truncated":
-                self._explain_truncation(_is_cut_thinking(reading, attempts[-1]))
+                self._explain_truncation(_is_cut_thinking(reading, completion.text))
             return reading
 
     def _request(self, observation: Observation) -> Request:
         options = self._options
         guided = tuple(map(str, observation.legal_actions)) if options.guided else ()
+        # At most one form of guidance may be set, see `Request`.
+        answers = "text" if guided else options.answers
         return Request(
             tuple(self._chat.messages),
             # A new seed for each request, from the stream of this seat: equal prompts may get
@@ -158,70 +147,54 @@ class ChatAgent:
             replace(self._sampling, seed=self._seat.rng.getrandbits(31)),
             logprobs=options.logprobs,
             guided_choice=guided,
-            # At most one form of guidance may be set, see `Request`.
-            guided_json=ACTION_SCHEMA if options.answers == "json" and not guided else None,
-            tools=action_tools(observation.game)
-            if options.answers == "tools" and not guided
-            else (),
+            guided_json=ACTION_SCHEMA if answers == "json" else None,
+            tools=action_tools(observation.game) if answers == "tools" else (),
             repeated=self._chat.repeated,
         )
 
-    def _read(self, completion: Completion, observation: Observation) -> Reading:
+    def _read(self, choice: Choice, observation: Observation) -> Reading:
         """Add an answer to the chat and parse it."""
-        choice = completion.choices[0]
         reply = choice.text or choice.refusal or NO_ANSWER
         # The end is kept, because the action is usually last.
         kept = reply[-LONGEST_TOKEN * self._options.sampling.max_tokens :]
         self._chat.add_reply(kept, choice.provider_turn if kept == reply else None)
-        if self._beliefs:
-            self._beliefs.read(reply)
         if self._keeps_notes and (notes := own_notes(reply)) is not None:
             self._chat.scratchpad = notes
         return read_reply(choice.text, observation, choice.finish_reason, choice.refusal)
 
-    def _correct(self, reading: Reading, attempt: Attempt, observation: Observation) -> None:
+    def _correct(self, reading: Reading, reply: str, observation: Observation) -> None:
         """Answer a reply without a legal action."""
-        limit = self._sampling.max_tokens if _is_cut_thinking(reading, attempt) else 0
+        limit = self._sampling.max_tokens if _is_cut_thinking(reading, reply) else 0
         self._chat.correct(correction(reading, observation, limit))
-
-    def _shorten(self, observation: Observation) -> bool:
-        """Ask the same in fewer words, without the notebook; return whether that is possible."""
-        if self._beliefs:
-            self._beliefs.forget()
-        return self._chat.shorten(observation)
 
     def _explain_truncation(self, is_cut_thinking: bool) -> None:
         """Name the flags that help, once per run."""
         how = "while the model was thinking" if is_cut_thinking else "before it named an action"
-        self._llm.hint(
+        self.llm.hint(
             "truncated",
-            f"{redacted(self._spec)}: a reply was cut off at {self._sampling.max_tokens:,} tokens, "
+            f"{redacted(self.spec)}: a reply was cut off at {self._sampling.max_tokens:,} tokens, "
             f"{how}; raise --max-tokens{' or lower --reasoning-effort' if is_cut_thinking else ''}",
         )
 
     def _details(self, attempts: list[Attempt]) -> dict[str, JsonValue]:
         """Return the record of a decision."""
-        details: dict[str, JsonValue] = {}
-        if self._beliefs and self._beliefs.record:
-            details["beliefs"] = self._beliefs.record
-        details["attempts"] = [attempt.to_json() for attempt in attempts]
-        if self._chat.forgotten:
-            details["forgotten"] = self._chat.forgotten
-        return details
+        forgotten: dict[str, JsonValue] = {"forgotten": self._chat.forgotten}
+        recorded: list[JsonValue] = [attempt.to_json() for attempt in attempts]
+        return {"attempts": recorded, **(forgotten if self._chat.forgotten else {})}
 
-    def _give_up(self, observation: Observation, attempts: list[Attempt]) -> Decision:
+    def _fall_back(self, observation: Observation, attempts: list[Attempt]) -> Decision:
         last = attempts[-1]
         why = f"{last.failure} in attempt {len(attempts)}: {last.excerpt or last.reply[:80]!r}"
         if self._options.fallback == "stop":
-            raise StopPlaying(f"seat {self._seat.player} ({self._spec}): {why}; fallback=stop")
-        self._llm.count_decision(self._spec, why)
+            raise StopPlaying(f"seat {self._seat.player} ({self.spec}): {why}; fallback=stop")
+        self.llm.count_decision(self.spec, why)
         choices = observation.game.fallback_actions(observation)
         return Decision(self._seat.rng.choice(choices), why, self._details(attempts))
 
 
-def _is_cut_thinking(reading: Reading, attempt: Attempt) -> bool:
+def _is_cut_thinking(reading: Reading, reply: str) -> bool:
     """Return whether the limit on tokens came before the model had finished thinking."""
-    return reading.failure == "truncated" and not visible(attempt.reply).strip()
+    return reading.failure == "truncated" and not visible(reply).strip()
 
 
 def _reply_limit(traits: BackendTraits, options: ChatOptions) -> int:

@@ -7,6 +7,7 @@ from typing import Literal, get_args
 
 from arena.agents.agent import Agent, Seat, ask
 from arena.agents.chat_agent import ChatAgent
+from arena.agents.stated_beliefs import BeliefObserver
 from arena.core.errors import UsageError
 from arena.core.event import Decision
 from arena.core.game import Game
@@ -87,7 +88,8 @@ def make_agent(spec: str, seat: Seat) -> Agent:
     parsed = Spec.parse(spec)
     # A SPEC of a backend is a model, and a chat agent plays for it.
     if parsed.prefix in catalog().names("backend"):
-        return ChatAgent(spec, seat)
+        model = ChatAgent(spec, seat)
+        return BeliefObserver(model, seat) if seat.models.beliefs else model
     if parsed.prefix not in catalog().names("agent"):
         known = ", ".join(catalog().names("agent") + catalog().names("backend"))
         raise UsageError(

@@ -1,93 +1,96 @@
 """Beliefs of a model about hidden facts, which it states beside its chat.
 
-They are asked for with the chat of a decision, and neither question nor answer enters it; or they
-are read from the notebook that some models keep in their replies. The game scores them.
+After a decision the model is asked with the messages of the decision's last request; neither the
+question nor the answer enters the chat. Models that keep a notebook in their replies are not asked:
+it is read. The game scores both.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 from pydantic import JsonValue
 
+from arena.agents.agent import Seat
+from arena.agents.chat import Attempt, attempts_in
+from arena.agents.chat_agent import ChatAgent
 from arena.agents.notebook import ModelNotebook, split_entry
 from arena.core.analysis import PlacedKnowledge
 from arena.core.errors import BackendError
-from arena.core.game import Game
+from arena.core.event import Decision
 from arena.core.observation import Observation
-from arena.llm.backend import Completion, Message, Request
-
-SPENT = ("prompt_tokens", "completion_tokens", "cost")
-"""Fields of an answer that say what it has cost."""
-Complete = Callable[[Request], Awaitable[Completion]]
-"""Sends a request to the model of the seat."""
+from arena.llm.backend import Message
 
 
-class StatedBeliefs:
-    """Statements of one seat in one game; `record` holds those of the present decision."""
+class BeliefObserver:
+    """Plays as a chat agent does, and adds to each decision what the model believes."""
 
-    def __init__(self, game: Game, player: int) -> None:
-        self._game = game
-        self._player = player
+    def __init__(self, agent: ChatAgent, seat: Seat) -> None:
+        self._agent = agent
+        self._seat = seat
         self._notebook: ModelNotebook | None = None
-        self.record: dict[str, JsonValue] = {}
 
-    def question(self, observation: Observation) -> str | None:
-        """Begin a decision; return what to ask, None if nothing needs to be asked."""
-        self.record = {}
-        has_notebook = self._notebook is not None
-        return None if has_notebook else observation.game.text.belief_question(observation)
-
-    async def ask(
-        self, question: str, request: Request, observation: Observation, complete: Complete
-    ) -> None:
-        """Ask with the chat of a request, and record the answer."""
-        messages = (*request.messages, Message("user", question))
-        # The answer is free text, not an action, so no guidance.
-        request = replace(request, messages=messages, guided_choice=(), guided_json=None, tools=())
-        try:
-            completion = await complete(request)
-        except BackendError as error:
-            self.record = {"failure": "provider_error", "cause": error.cause}
-            return
-        usage = completion.usage
-        # An answer from the cache is not paid for again.
-        cost = 0.0 if completion.cached else completion.cost
-        spent = (usage.prompt_tokens, usage.completion_tokens, cost)
-        scores = observation.game.text.read_beliefs(completion.text, observation)
-        self.record = {"reply": completion.text, **dict(zip(SPENT, spent, strict=True)), **scores}
-
-    def read(self, reply: str) -> None:
-        """Read the notebook entry of a reply, if it has one."""
-        notebook = self._notebook or self._new_notebook(reply)
-        if notebook is not None:
-            notebook.read(reply)
-            # Other models may write notes of any form between the same marks.
-            self._notebook = notebook if notebook.left else self._notebook
-
-    def score(self, observation: Observation) -> None:
-        """Replace the record by what the notebook says, if there is one.
-
-        What a question has cost, before the notebook was known, stays in the record.
-        """
+    async def act(self, observation: Observation) -> Decision:
+        decision = await self._agent.act(observation)
+        self._read(attempts_in(decision))
         text = observation.game.text
-        if self._notebook is None or text.belief_question(observation) is None:
-            return
-        statement = self._notebook.statement()
-        spent = {name: self.record[name] for name in SPENT if name in self.record}
-        self.record = {"reply": statement, **spent, **text.read_beliefs(statement, observation)}
+        question = text.belief_question(observation)
+        if question is None:
+            return decision
+        if self._notebook is None:
+            beliefs = await self._ask(question, observation)
+        else:
+            statement = self._notebook.statement()
+            beliefs = {"reply": statement, **text.read_beliefs(statement, observation)}
+        return replace(decision, details={"beliefs": beliefs, **decision.details})
 
-    def forget(self) -> None:
-        """Begin the notebook again: the chat is rebuilt, without its entries."""
-        if self._notebook is not None:
-            self._notebook.forget()
+    def follow(self, observation: Observation, decision: Decision) -> None:
+        """Continue the chat by a recorded decision, as the chat agent does."""
+        self._agent.follow(observation, decision)
+        self._read(attempts_in(decision))
+
+    async def _ask(self, question: str, observation: Observation) -> dict[str, JsonValue]:
+        """Return the answer with its scores and its cost."""
+        last = self._agent.last_request
+        request = replace(
+            last,
+            messages=(*last.messages, Message("user", question)),
+            sampling=replace(last.sampling, seed=self._seat.rng.getrandbits(31)),
+            # The answer is free text, not an action, so no guidance.
+            guided_choice=(),
+            guided_json=None,
+            tools=(),
+        )
+        try:
+            completion = await self._agent.llm.complete(self._agent.spec, request)
+        except BackendError as error:
+            return {"failure": "provider_error", "cause": error.cause}
+        return {
+            "reply": completion.text,
+            "prompt_tokens": completion.usage.prompt_tokens,
+            "completion_tokens": completion.usage.completion_tokens,
+            # An answer from the cache is not paid for again.
+            "cost": 0.0 if completion.cached else completion.cost,
+            **observation.game.text.read_beliefs(completion.text, observation),
+        }
+
+    def _read(self, attempts: list[Attempt]) -> None:
+        """Read the notebook entries of the replies, if there are any."""
+        for attempt in attempts:
+            # The chat was rebuilt, without its entries.
+            if attempt.cause == "context_length" and self._notebook:
+                self._notebook.forget()
+            notebook = self._notebook or self._new_notebook(attempt.reply)
+            if notebook is not None:
+                notebook.read(attempt.reply)
+                # Other models may write notes of any form between the same marks.
+                self._notebook = notebook if notebook.left else self._notebook
 
     def _new_notebook(self, reply: str) -> ModelNotebook | None:
         """Return an empty notebook if this reply has an entry and the game has places."""
         if not split_entry(reply)[0]:
             return None
-        knowledge = self._game.analysis.knowledge(self._player)
+        knowledge = self._seat.game.analysis.knowledge(self._seat.player)
         if not isinstance(knowledge, PlacedKnowledge):
             return None
         return ModelNotebook(knowledge.placement())

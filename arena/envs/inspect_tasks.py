@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +20,7 @@ from inspect_ai.scorer import Score, mean, scorer, stderr
 from inspect_ai.solver import solver
 from inspect_ai.util import LimitExceededError, registry_info
 
-from arena.agents.chat import Attempt, full_rules, requests_of
+from arena.agents.chat import Attempt, attempts_in, full_rules, requests_of
 from arena.agents.chat_agent import ChatAgent
 from arena.core.errors import ContextOverflow, StopPlaying
 from arena.core.spec import split_specs
@@ -101,9 +100,8 @@ def game_scores(game: Game, episode: Episode, seat: int) -> dict[str, float]:
 
 def seat_attempts(episode: Episode, seat: int) -> list[Attempt]:
     """Return the requests to the model of a seat, in the order of the game."""
-    details = (ply.decision.details for ply in episode.plies if ply.player == seat)
-    lists = [listed for each in details if isinstance(listed := each.get("attempts"), list)]
-    return [Attempt.model_validate(raw) for raw in chain.from_iterable(lists)]
+    plies = (ply for ply in episode.plies if ply.player == seat)
+    return [attempt for ply in plies for attempt in attempts_in(ply.decision)]
 
 
 def _played(game: Game, episode: Episode, seat: int) -> tuple[dict[str, float], list[Any]]:

@@ -14,9 +14,8 @@ from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from typing import Protocol, get_args
 
-from arena.agents.agent import Agent, Seat, ask, close_agents
+from arena.agents.agent import Agent, FollowingAgent, Seat, ask, close_agents
 from arena.agents.chat import ChatOptions
-from arena.agents.chat_agent import ChatAgent
 from arena.agents.seating import make_agent
 from arena.core.action import CHANCE, Speech
 from arena.core.action_set import ActionSet
@@ -231,7 +230,7 @@ async def _play_watched(
 
 def _followed(
     header: Header, agents: Sequence[Agent], start: Position
-) -> dict[int, tuple[ChatAgent, int]]:
+) -> dict[int, tuple[FollowingAgent, int]]:
     """Return the models that played their seat before with equal requests, and since which ply.
 
     They play on in the same chat; any other model reads all that the seat has witnessed.
@@ -242,7 +241,7 @@ def _followed(
     return {
         seat: (agent, start.played_since(seat, header.players[seat]))
         for seat, agent in enumerate(agents)
-        if isinstance(agent, ChatAgent)
+        if isinstance(agent, FollowingAgent)
     }
 
 

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
+from typing import ClassVar
 
 from pydantic import JsonValue
 
@@ -43,6 +44,7 @@ from games.leduc_poker.rules import (
     LeducPoker,
     LeducShowdown,
     card_chances,
+    draws,
     strength,
 )
 
@@ -95,16 +97,18 @@ class LeducKnowledge(LeducNotes):
         # After a showdown nothing is left to infer.
         if other in self.cards:
             return {self.cards[other]: 1.0}
-        return dict(card_chances(self._seen, self.game.deck))
+        return card_chances(self._seen, self.game.deck)
 
     def placement(self) -> Placement:
         """Return the probabilities of the others' cards as a table, a row for each of them."""
-        game, rows = self.game, []
-        for other in self._others:
-            chances = self.probabilities(other)
-            rows.append(tuple(chances.get(card, 0.0) for card in game.deck))
-        things = tuple(f"card of {game.seat_names[other]}" for other in self._others)
-        return Placement(things, ("hidden card",) * len(rows), game.deck, tuple(rows))
+        deck, names = self.game.deck, self.game.seat_names
+        chances = map(self.probabilities, self._others)
+        return Placement(
+            tuple(f"card of {names[other]}" for other in self._others),
+            ("hidden card",) * len(self._others),
+            deck,
+            tuple(tuple(each.get(card, 0.0) for card in deck) for each in chances),
+        )
 
     def entropy(self) -> float:
         """Return the uncertainty about the cards of the other players, in bits."""
@@ -117,19 +121,10 @@ class LeducKnowledge(LeducNotes):
 
     def _hands(self, seats: Sequence[int]) -> Iterator[tuple[tuple[str, ...], float]]:
         """Yield the cards that some other players may have, with their probabilities."""
-
-        def draw(cards: tuple[str, ...], chance: float) -> Iterator[tuple[tuple[str, ...], float]]:
-            if len(cards) == len(seats):
-                yield cards, chance
-                return
-            # Cards drawn so far are not in the deck any more; those that were shown never are.
-            drawn = (c for seat, c in zip(seats, cards, strict=False) if seat not in self.cards)
-            known = self.cards.get(seats[len(cards)])
-            left = card_chances((*self._seen, *drawn), self.game.deck)
-            for card, probability in ({known: 1.0} if known else left).items():
-                yield from draw((*cards, card), chance * probability)
-
-        yield from draw((), 1.0)
+        hidden = [seat for seat in seats if seat not in self.cards]
+        for drawn, chance in draws(len(hidden), self._seen, self.game.deck):
+            cards = self.cards | dict(zip(hidden, drawn, strict=True))
+            yield tuple(cards[seat] for seat in seats), chance
 
     def showdown(self) -> ShowdownChances:
         """Return the chances of the viewer's hand, whose card has been dealt, at a showdown."""
@@ -156,9 +151,11 @@ BUNDLED = Path(__file__).with_name("equilibrium.txt")
 """The strategy that `tests/support/leduc_solver.py` has written."""
 
 
-def read_strategy(path: Path) -> Strategy:
-    """Read a strategy. Its rows are divided by their sums, because the file is rounded."""
+@cache
+def equilibrium(path: Path = BUNDLED) -> Strategy:
+    """Return the approximate equilibrium of a file, by default the bundled one."""
     strategy = {}
+    # Rows are divided by their sums, because the file is rounded.
     for line in path.read_text("utf-8").splitlines()[1:]:
         card, board, moves, *row = line.split()
         numbers = dict(zip(MOVES, map(float, row), strict=True))
@@ -167,12 +164,6 @@ def read_strategy(path: Path) -> Strategy:
         key = (card, board.replace("-", ""), moves if moves != "-" else "")
         strategy[key] = {move: n / total for move, n in numbers.items() if n}
     return strategy
-
-
-@cache
-def equilibrium() -> Strategy:
-    """Return the bundled approximate equilibrium."""
-    return read_strategy(BUNDLED)
 
 
 @cache
@@ -256,36 +247,25 @@ class LeducAssessor(SeatAssessor):
     shows_hidden = (LeducShowdown,)
 
     def _judge_decision(self, ply: Ply, knowledge: LeducKnowledge) -> list[Assessment]:
-        return [_judge(ply, knowledge)] if self._wants("move") else []
-
-
-def _judge(ply: Ply, knowledge: LeducKnowledge) -> Assessment:
-    betting, share = knowledge.betting, knowledge.showdown().share
-    move = LETTERS[ply.decision.action]
-    facts: dict[str, JsonValue] = {"move": move, "share": share}
-    measured = dict[str, WeightedSum]()
-    if knowledge.game.is_solved:
-        facts["equilibrium"] = usual = equilibrium()[knowledge.key].get(move, 0.0)
-        measured["equilibrium_probability"] = WeightedSum(usual)
-        values = move_values()[knowledge.key]
-        lost = max(values.values()) - values[move]
-        measured["value_lost"] = WeightedSum(lost if lost >= ACCURACY else 0.0)
-    if betting.price:
-        # A call of c chips into a pot of p pays if share * (p + c) >= c.
-        facts["price"] = price = betting.price / (betting.pot + betting.price)
-        if move == "c":
-            measured["calls_paid"] = WeightedSum(float(share >= price))
-    return Assessment(ply.number, ply.player, "move", facts, measured)
-
-
-DECISION_KINDS = {
-    "move": DecisionKind.of_measure(
-        "equilibrium_probability",
-        "probability",
-        "probability of the move in the equilibrium",
-        "moves",
-    ),
-}
+        """Return the assessment of a move."""
+        if not self._wants("move"):
+            return []
+        betting, share = knowledge.betting, knowledge.showdown().share
+        move = LETTERS[ply.decision.action]
+        facts: dict[str, JsonValue] = {"move": move, "share": share}
+        measured = dict[str, WeightedSum]()
+        if knowledge.game.is_solved:
+            facts["equilibrium"] = usual = equilibrium()[knowledge.key].get(move, 0.0)
+            measured["equilibrium_probability"] = WeightedSum(usual)
+            values = move_values()[knowledge.key]
+            lost = max(values.values()) - values[move]
+            measured["value_lost"] = WeightedSum(lost if lost >= ACCURACY else 0.0)
+        if betting.price:
+            # A call of c chips into a pot of p pays if share * (p + c) >= c.
+            facts["price"] = price = betting.price / (betting.pot + betting.price)
+            if move == "c":
+                measured["calls_paid"] = WeightedSum(float(share >= price))
+        return [Assessment(ply.number, ply.player, "move", facts, measured)]
 
 
 class LeducAnalysis(GameAnalysis):
@@ -295,7 +275,14 @@ class LeducAnalysis(GameAnalysis):
 
     facts = FACTS
     measures = MEASURES
-    decision_kinds = DECISION_KINDS
+    decision_kinds: ClassVar = {
+        "move": DecisionKind.of_measure(
+            "equilibrium_probability",
+            "probability",
+            "probability of the move in the equilibrium",
+            "moves",
+        ),
+    }
     knowledge_type = LeducKnowledge
     assessor_type = LeducAssessor
 

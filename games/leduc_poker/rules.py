@@ -13,10 +13,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
 from itertools import product
-from types import MappingProxyType
 from typing import Self
 
 from pydantic import Field, model_validator
@@ -27,14 +26,11 @@ from arena.core.game import SeatOptions
 
 RANKS = ("Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten", "Jack", "Queen", "King")
 """Ranks from the lowest to the highest; a game of n ranks uses the last n."""
-CARDS = RANKS[-3:]
-"""The cards of the usual game; the deck has two of each."""
 COPIES = 2
+"""Cards of each rank in the deck."""
 ANTE = 1
 RAISES = (2, 4)
 """Chips that a raise adds to the call, in the first and in the second round."""
-MOST_RAISES = 2
-"""Raises in one round of the usual game, of all players together."""
 
 
 class LeducOptions(SeatOptions):
@@ -42,10 +38,10 @@ class LeducOptions(SeatOptions):
 
     players: int = Field(2, ge=2, le=4, description="Number of seats.")
     ranks: int = Field(
-        len(CARDS), ge=2, le=len(RANKS), description="Ranks of the deck, which has two cards each."
+        3, ge=2, le=len(RANKS), description="Ranks of the deck, which has two cards each."
     )
     raises: int = Field(
-        MOST_RAISES, ge=1, le=4, description="Most raises in a round, of all players together."
+        2, ge=1, le=4, description="Most raises in a round, of all players together."
     )
 
     @model_validator(mode="after")
@@ -62,15 +58,15 @@ class LeducOptions(SeatOptions):
 class LeducBetting:
     """All moves so far, and the chips that each player has put into the pot."""
 
-    rounds: tuple[str, ...] = ("",)
+    rounds: tuple[str, ...]
     """The moves of each round, e.g. `("crc", "r")`."""
-    chips: tuple[int, ...] = (ANTE, ANTE)
-    most_raises: int = MOST_RAISES
-    player: int = 0
+    chips: tuple[int, ...]
+    most_raises: int
+    player: int
     """The player who moves next; the first one who has not folded begins each round."""
-    waiting: int = 2
+    waiting: int
     """Players who move before the round ends, unless there is a raise."""
-    left: tuple[int, ...] = (0, 1)
+    left: tuple[int, ...]
     """The players who have not folded."""
 
     @classmethod
@@ -78,10 +74,6 @@ class LeducBetting:
         """Return the betting before the first move."""
         players = options.players
         return cls(("",), (ANTE,) * players, options.raises, 0, players, tuple(range(players)))
-
-    @property
-    def _latest(self) -> str:
-        return self.rounds[-1]
 
     @property
     def price(self) -> int:
@@ -96,7 +88,7 @@ class LeducBetting:
     @property
     def legal(self) -> str:
         """The legal moves. Nothing to call means nothing to fold to."""
-        can_raise = self._latest.count("r") < self.most_raises
+        can_raise = self.rounds[-1].count("r") < self.most_raises
         return ("f" if self.price else "") + "c" + ("r" if can_raise else "")
 
     @property
@@ -124,13 +116,13 @@ class LeducBetting:
             chips[self.player] += RAISES[len(self.rounds) - 1]
             # All others who have not folded answer it.
             waiting = len(left) - 1
-        rounds, following = (*self.rounds[:-1], self._latest + move), left[place % len(left)]
+        rounds, following = (*self.rounds[:-1], self.rounds[-1] + move), left[place % len(left)]
         return LeducBetting(rounds, tuple(chips), self.most_raises, following, waiting, left)
 
     def next_round(self) -> LeducBetting:
         """Return the betting after the board card."""
-        rounds, left = (*self.rounds, ""), self.left
-        return LeducBetting(rounds, self.chips, self.most_raises, left[0], len(left), left)
+        rounds = (*self.rounds, "")
+        return replace(self, rounds=rounds, player=self.left[0], waiting=len(self.left))
 
     def folds(self, names: Sequence[str]) -> str:
         """Return who has folded, in words."""
@@ -153,23 +145,6 @@ def winners(left: Sequence[int], cards: Sequence[str], board: str) -> Sequence[i
         return left
     strengths = [strength(cards[seat], board) for seat in left]
     return [seat for seat, each in zip(left, strengths, strict=True) if each == max(strengths)]
-
-
-def chips_won(betting: LeducBetting, cards: tuple[str, ...], board: str) -> tuple[float, ...]:
-    """Return what each player wins in a finished hand; equal hands share the pot."""
-    won = [-float(chips) for chips in betting.chips]
-    best = winners(betting.left, cards, board)
-    for seat in best:
-        won[seat] += betting.pot / len(best)
-    return tuple(won)
-
-
-@cache
-def card_chances(seen: tuple[str, ...], deck: tuple[str, ...] = CARDS) -> Mapping[str, float]:
-    """Return the probability of each card to be the next one of the deck."""
-    left = {card: COPIES - seen.count(card) for card in deck}
-    # Read-only, because all callers share it.
-    return MappingProxyType({card: n / sum(left.values()) for card, n in left.items() if n})
 
 
 # Actions and events
@@ -245,22 +220,39 @@ class LeducShowdown(Event):
     """Cards by seat; empty for a player who has folded."""
 
 
+Draws = tuple[tuple[tuple[str, ...], float], ...]
+"""Cards that are drawn one after the other, with the probability of each such sequence."""
+
+
 @cache
-def hole_outcomes(players: int, deck: tuple[str, ...]) -> tuple[ChanceOutcome, ...]:
-    """Return all hole cards of the players, with their probabilities."""
+def draws(number: int, seen: tuple[str, ...], deck: tuple[str, ...]) -> Draws:
+    """Return all draws of a number of cards that are possible beside the cards that were seen."""
     found = []
-    for cards in product(deck, repeat=players):
-        draws = (card_chances(cards[:n], deck).get(card, 0.0) for n, card in enumerate(cards))
-        if chance := math.prod(draws):
-            found.append(ChanceOutcome(DealHoleCards(cards), chance))
+    for cards in product(deck, repeat=number):
+        gone = [(*seen, *cards[:n]) for n in range(number)]
+        # The copies of each card that are left, of all cards that are left.
+        chance = math.prod(
+            (COPIES - each.count(card)) / (COPIES * len(deck) - len(each))
+            for card, each in zip(cards, gone, strict=True)
+        )
+        if chance:
+            found.append((cards, chance))
     return tuple(found)
 
 
+def card_chances(seen: tuple[str, ...], deck: tuple[str, ...]) -> dict[str, float]:
+    """Return the probability of each card to be the next one of the deck."""
+    return {card: chance for (card,), chance in draws(1, seen, deck)}
+
+
 @cache
-def board_outcomes(cards: tuple[str, ...], deck: tuple[str, ...]) -> tuple[ChanceOutcome, ...]:
-    """Return all board cards after these hole cards, with their probabilities."""
-    chances = card_chances(cards, deck).items()
-    return tuple(ChanceOutcome(DealBoardCard(card), p) for card, p in chances)
+def chance_outcomes(
+    players: int, hole_cards: tuple[str, ...], deck: tuple[str, ...]
+) -> tuple[ChanceOutcome, ...]:
+    """Return the deals of hole cards, or the board cards after these, with their probabilities."""
+    if hole_cards:
+        return tuple(ChanceOutcome(DealBoardCard(*c), p) for c, p in draws(1, hole_cards, deck))
+    return tuple(ChanceOutcome(DealHoleCards(c), p) for c, p in draws(players, (), deck))
 
 
 class LeducPoker(Game):
@@ -310,11 +302,6 @@ class LeducPoker(Game):
         """The ranks of this game, lowest first."""
         return RANKS[-self.options.ranks :]
 
-    @cached_property
-    def first_betting(self) -> LeducBetting:
-        """The betting before the first move."""
-        return LeducBetting.start(self.options)
-
     @property
     def most_chips(self) -> int:
         """Chips that a player can lose."""
@@ -351,43 +338,33 @@ class LeducState(State):
         self.to_act = (CHANCE,)
         self.cards: tuple[str, ...] = ()
         self.board = ""
-        self.betting = game.first_betting
+        self.betting = LeducBetting.start(game.options)
 
     def chance_outcomes(self) -> Sequence[ChanceOutcome]:
         """Return the deals by rank, each with the probability of all its pairs of copies."""
-        deck = self.game.deck
-        if self.cards:
-            return board_outcomes(self.cards, deck)
-        return hole_outcomes(self.game.num_players, deck)
+        return chance_outcomes(self.game.num_players, self.cards, self.game.deck)
 
     def _legal_actions(self, player: int) -> ActionSet:
         return self.game.legal_sets[self.betting.legal]
 
     def _apply(self, player: int, action: Action) -> None:
-        if isinstance(action, DealHoleCards):
-            self.cards = action.cards
-            for seat, card in enumerate(action.cards):
-                self.log.append(HoleCardDealt(seat, card))
-            self._continue()
-        elif isinstance(action, DealBoardCard):
-            self.board, self.betting = action.card, self.betting.next_round()
-            self.log.append(BoardCardDealt(action.card))
-            self._continue()
-        else:
-            self._move(player, action)
-
-    def _move(self, player: int, action: Action) -> None:
-        # The event has the chips that were added: everybody sees them move.
-        before = self.betting.chips[player]
-        self.betting = self.betting.after(LETTERS[action])
-        self.log.append(LeducMoved(player, str(action), self.betting.chips[player] - before))
-        self._continue()
-
-    def _continue(self) -> None:
-        """Set who acts next; at the end show the cards of the players left, if there are two."""
-        # The last player left shows nothing.
+        match action:
+            case DealHoleCards(cards):
+                self.cards = cards
+                for seat, card in enumerate(cards):
+                    self.log.append(HoleCardDealt(seat, card))
+            case DealBoardCard(card):
+                self.board, self.betting = card, self.betting.next_round()
+                self.log.append(BoardCardDealt(card))
+            case _:
+                # The event has the chips that were added: everybody sees them move.
+                before = self.betting.chips[player]
+                self.betting = self.betting.after(LETTERS[action])
+                added = self.betting.chips[player] - before
+                self.log.append(LeducMoved(player, str(action), added))
         if self.betting.is_over:
             self.to_act, left = (), self.betting.left
+            # The last player left shows nothing.
             if len(left) > 1:
                 shown = (card if seat in left else "" for seat, card in enumerate(self.cards))
                 self.log.append(LeducShowdown(tuple(shown)))
@@ -400,7 +377,11 @@ class LeducState(State):
         """Return the chips won or lost; 0 for all before the end."""
         if not self.is_terminal:
             return (0.0,) * self.game.num_players
-        return chips_won(self.betting, self.cards, self.board)
+        won = [-float(chips) for chips in self.betting.chips]
+        best = winners(self.betting.left, self.cards, self.board)
+        for seat in best:  # Equal hands share the pot.
+            won[seat] += self.betting.pot / len(best)
+        return tuple(won)
 
     def reason(self) -> str:
         names, left = self.game.seat_names, self.betting.left

@@ -27,14 +27,15 @@ from games.leduc_poker.knowledge import LeducKnowledge
 from games.leduc_poker.notes import LeducNotes
 from games.leduc_poker.rules import (
     COPIES,
+    MOVES,
     RAISES,
     BoardCardDealt,
     HoleCardDealt,
     LeducMoved,
     LeducPoker,
+    LeducShowdown,
     winners,
 )
-from games.leduc_poker.rules import LeducShowdown as Shown
 
 NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
@@ -151,13 +152,11 @@ class LeducText(GameText):
                 return f"{names[player]} is dealt the {card}."
             case BoardCardDealt(card):
                 return f"The board card is the {card}."
-            case LeducMoved(player, "fold"):
-                return f"{names[player]} folds."
             case LeducMoved(player, move, chips):
                 if not chips:
-                    return f"{names[player]} checks."
+                    return f"{names[player]} {'folds' if move == 'fold' else 'checks'}."
                 return f"{names[player]} {move}s: {chips} chips."
-            case Shown(cards):
+            case LeducShowdown(cards):
                 shown = [(name, card) for name, card in zip(names, cards, strict=True) if card]
                 (first, card), *rest = shown
                 others = ", ".join(f"{name} the {each}" for name, each in rest)
@@ -182,9 +181,6 @@ class LeducText(GameText):
 # Table
 
 
-WORDS = {"f": "fold", "c": "call", "r": "raise"}
-
-
 class LeducView(NotesView):
     """The table as one viewer sees it; only cards that the viewer has seen are open."""
 
@@ -196,20 +192,17 @@ class LeducView(NotesView):
         """Return the table now: the board, the pot, and all hands with their chips and moves."""
         notes = self.notes
         pot = Tracks((Track("pot", notes.betting.pot, unit="chips"),))
-        board = TileRow((_card(notes.board, "accent"),) if notes.board else (), "Board")
-        players = tuple(map(self._player, range(self.game.num_players)))
-        boards = (Panel("", (board,)),) if notes.board else ()
-        parts = (pot, *boards, Players(players, ("card", "chips")), *self._moves())
-        return Tabletop(parts, self._caption())
-
-    def _moves(self) -> Iterator[Panel]:
+        players = Players(tuple(map(self._player, range(self.game.num_players))), ("card", "chips"))
         lines = tuple(
-            f"Round {number}: {', '.join(WORDS[move] for move in moves)}"
-            for number, moves in enumerate(self.notes.betting.rounds, 1)
+            f"Round {number}: {', '.join(str(MOVES[move]) for move in moves)}"
+            for number, moves in enumerate(notes.betting.rounds, 1)
             if moves
         )
-        if lines:
-            yield Panel("Moves", lines=lines)
+        moves = (Panel("Moves", lines=lines),) if lines else ()
+        if not notes.board:
+            return Tabletop((pot, players, *moves), self._caption())
+        board = Panel("", (TileRow((_card(notes.board, "accent"),), "Board"),))
+        return Tabletop((pot, board, players, *moves), self._caption())
 
     def _player(self, seat: int) -> Player:
         notes = self.notes

@@ -31,10 +31,8 @@ from games.leduc_poker.knowledge import (
     equilibrium,
     move_values,
     probabilities,
-    read_strategy,
 )
 from games.leduc_poker.rules import (
-    CARDS,
     MOVES,
     DealBoardCard,
     DealHoleCards,
@@ -46,7 +44,7 @@ from games.leduc_poker.rules import (
 
 GAME = LeducPoker()
 FOLD, CALL, RAISE = MOVES.values()
-SHORT = {card[0]: card for card in CARDS}
+SHORT = {card[0]: card for card in GAME.deck}
 
 
 def after(cards: str, moves: str) -> State:
@@ -116,7 +114,7 @@ def test_legal_moves(moves: str, player: int, legal: str) -> None:
 
 
 def test_chance_counts_copies() -> None:
-    deck = [card for card in CARDS for _ in range(2)]
+    deck = [card for card in GAME.deck for _ in range(2)]
     pairs = Counter(permutations(deck, 2))
     deals = {o.action: o.probability for o in GAME.initial_state().chance_outcomes()}
     assert deals == pytest.approx({DealHoleCards(pair): n / 30 for pair, n in pairs.items()})
@@ -139,7 +137,7 @@ def test_the_view_hides_the_other_card() -> None:
 
 def worlds(own: str, board: str) -> Counter[str]:
     """The other player's card by drawing it from the six cards without the seen ones."""
-    deck = [card for card in CARDS for _ in range(2)]
+    deck = [card for card in GAME.deck for _ in range(2)]
     for card in filter(None, (own, board)):
         deck.remove(card)
     return Counter(deck)
@@ -159,11 +157,11 @@ def test_the_posterior_counts_cards(cards: str, moves: str) -> None:
         assert knowledge.probabilities(1 - player) == pytest.approx(expected)
         assert knowledge.world_count() == len(counted)
         (row,) = knowledge.placement().probabilities
-        assert row == pytest.approx([expected.get(card, 0.0) for card in CARDS])
+        assert row == pytest.approx([expected.get(card, 0.0) for card in GAME.deck])
 
 
 def test_showdown_chances_equal_all_deals() -> None:
-    deck = [card for card in CARDS for _ in range(2)]
+    deck = [card for card in GAME.deck for _ in range(2)]
     results = Counter[float]()
     for first, second, board in permutations(deck, 3):
         if first == "Queen":
@@ -269,7 +267,7 @@ def test_the_solver_approaches_an_equilibrium(tmp_path: Path) -> None:
     found = [exploitability(GAME, policy_of(strategy)) for strategy in strategies]
     assert found[0] > 0.5 > found[1]
     write_strategy(strategies[1], tmp_path / "table.txt")
-    again = exploitability(GAME, policy_of(read_strategy(tmp_path / "table.txt")))
+    again = exploitability(GAME, policy_of(equilibrium(tmp_path / "table.txt")))
     assert again == pytest.approx(found[1], abs=1e-3)
 
 

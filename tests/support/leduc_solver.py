@@ -6,7 +6,6 @@ strategy of CFR+.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 from equilibria import cfr_plus
@@ -15,7 +14,7 @@ from arena.evaluation.exact.game_tree import GameTree
 from arena.plugins.loader import make_game
 from games.leduc_poker.knowledge import BUNDLED, Strategy
 from games.leduc_poker.notes import LeducKey, LeducNotes
-from games.leduc_poker.rules import CARDS, MOVES, LeducBetting
+from games.leduc_poker.rules import MOVES
 
 ITERATIONS = 3000
 """Iterations of the bundled strategy."""
@@ -38,26 +37,11 @@ def leduc_strategy(iterations: int) -> Strategy:
     return strategy
 
 
-def leduc_keys(betting: LeducBetting | None = None, board: str = "") -> Iterator[LeducKey]:
-    """Yield all information sets with a choice, in the order of play."""
-    betting = betting or LeducBetting()
-    # The tree of public events: three board cards, and all own cards at each node.
-    if betting.awaits_board:
-        for card in CARDS:
-            yield from leduc_keys(betting.next_round(), card)
-    elif not betting.is_over:
-        for card in CARDS:
-            yield card, board, str(betting)
-        for move in betting.legal:
-            yield from leduc_keys(betting.after(move), board)
-
-
 def write_strategy(strategy: Strategy, path: Path) -> None:
     """Write a strategy as text, with four decimals."""
     lines = [HEADING]
-    for key in leduc_keys():
-        card, board, moves = key
-        row = "  ".join(f"{strategy[key].get(move, 0.0):.4f}" for move in MOVES)
+    for (card, board, moves), chances in strategy.items():
+        row = "  ".join(f"{chances.get(move, 0.0):.4f}" for move in MOVES)
         lines.append(f"{card:5}  {board or '-':5}  {moves or '-':8}  {row}")
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 

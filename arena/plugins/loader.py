@@ -10,7 +10,7 @@ A family is many games that one plugin takes from another library. A plugin regi
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -21,7 +21,7 @@ from pydantic import JsonValue
 
 from arena.core.errors import ArenaError, PluginWarning, UsageError
 from arena.core.game import Game
-from arena.core.text import did_you_mean, read_value
+from arena.core.text import read_value
 from arena.plugins.catalog import Catalog, run_plugin
 
 BUNDLED = ("backends", "games", "trainers")
@@ -113,12 +113,6 @@ class GameFamily(Protocol):
 
     def games(self) -> Sequence[FamilyGame]:
         """Return the games of the family, in alphabetical order."""
-
-
-def unknown_game(family: str, library: str, name: str, known: Collection[str]) -> UsageError:
-    """Return the error of a name that a family does not have; it proposes the nearest one."""
-    near = did_you_mean(name, known)
-    return UsageError(f"{library} has no game '{name}'; {near}'arena list games {family}'")
 
 
 def game_family(name: str) -> GameFamily:

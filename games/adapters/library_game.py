@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import pkgutil
 import random
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from pydantic import Field, JsonValue, create_model
@@ -26,11 +26,11 @@ from arena import (
     State,
     Tabletop,
 )
-from arena.core.errors import ArenaError
+from arena.core.errors import ArenaError, UsageError
 from arena.core.game import GameOptions
 from arena.core.observation import TextLevel
-from arena.core.text import one_line, printable, shorten
-from arena.plugins.loader import make_game
+from arena.core.text import did_you_mean, one_line, printable, shorten
+from arena.plugins.loader import FamilyGame, make_game
 from games.adapters.process import ApartState, LibraryProcess, is_library_process, process_for
 
 if TYPE_CHECKING:
@@ -261,13 +261,54 @@ def library_fault(game: LibraryGame, action: Action, error: Exception) -> ArenaE
     return ArenaError(f"{game.name}: the library failed at '{action}': {fault}")
 
 
-def game_class(
-    base: type[LibraryGame], name: str, library: str, title: str, **attributes: Any
-) -> type[Any]:
-    """Return the class of one game; `name` has the family, `title` is in words."""
-    described = {"name": name, "summary": f"{title} ({library})"}
-    described["__doc__"] = f"{title}, as {library} implements it."
-    return type(name.replace("/", "_"), (base,), {**described, **attributes})
+class LibraryFamily(ABC):
+    """The games of one library, by the names that it gives them."""
+
+    name: ClassVar[str]
+    library: ClassVar[str]
+
+    @abstractmethod
+    def known(self) -> Collection[str]:
+        """Return the names of all games. Raises MissingDependency."""
+
+    @abstractmethod
+    def make(self, name: str) -> type[Game]:
+        """Return a new class of this game."""
+
+    @abstractmethod
+    def listed(self, name: str) -> FamilyGame:
+        """Return the line of this game in the list of games."""
+
+    def full_name(self, name: str) -> str:
+        """Return the name of a game that a user gave; a family may allow short forms."""
+        return name
+
+    def game_class(self, name: str) -> type[Game]:
+        """Return the class of a game. Raises UsageError or MissingDependency."""
+        known, full_name = self.known(), self.full_name(name)
+        if full_name not in known:
+            near = did_you_mean(name, known)
+            raise UsageError(
+                f"{self.library} has no game '{name}'; {near}'arena list games {self.name}'"
+            )
+        return _class_of(self, full_name)
+
+    def games(self) -> Sequence[FamilyGame]:
+        """Return all games, in alphabetical order."""
+        return [self.listed(name) for name in sorted(self.known())]
+
+    def new_class(
+        self, base: type[LibraryGame], name: str, title: str, **attributes: Any
+    ) -> type[Any]:
+        """Return a subclass of `base` for one game; `title` is its name in words."""
+        described = {"name": f"{self.name}/{name}", "summary": f"{title} ({self.library})"}
+        described["__doc__"] = f"{title}, as {self.library} implements it."
+        return type(f"{self.name}_{name}", (base,), {**described, **attributes})
+
+
+@cache
+def _class_of(family: LibraryFamily, name: str) -> type[Game]:
+    return family.make(name)
 
 
 def options_class(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -22,13 +22,13 @@ from arena.plugins.catalog import require
 from arena.plugins.loader import FamilyGame
 from games.adapters.library_game import (
     NO_ARRAY,
+    LibraryFamily,
     LibraryGame,
     LibraryMove,
     LibraryMoved,
     LibraryObserved,
     LibraryText,
     clean_lines,
-    game_class,
     one_line_label,
     options_class,
 )
@@ -61,7 +61,7 @@ class PettingZooGame(LibraryGame):
     @property
     def plain_name(self) -> str:
         """The name without the family and the version."""
-        return self.name.partition("/")[2].rpartition("_v")[0]
+        return plain(self.name.partition("/")[2])
 
     @property
     def board(self) -> BoardText:
@@ -172,63 +172,52 @@ def _values(observation: Any) -> Any:
     return np.asarray(values)
 
 
-# The family
-
-
-FAMILY = "pettingzoo"
-EXTRA = "pettingzoo"
-
-
-class PettingZooFamily:
+class PettingZooFamily(LibraryFamily):
     """The classic environments, with or without the number of their version."""
 
-    def game_class(self, name: str) -> type[Game]:
-        """Return the class of an environment. Raises UsageError or MissingDependency."""
-        names = _modules()
-        versioned = [known for known in names if name in (known, known.rpartition("_v")[0])]
-        if not versioned:
-            known = ", ".join(names)
-            raise UsageError(f"PettingZoo has no classic environment '{name}'; known: {known}")
-        return _game_class(versioned[0])
+    name, library = "pettingzoo", "PettingZoo"
 
-    def games(self) -> Sequence[FamilyGame]:
-        """Return all classic environments, in alphabetical order."""
-        return [_listed(name) for name in _modules()]
+    def known(self) -> Mapping[str, Any]:
+        return _modules()
+
+    def full_name(self, name: str) -> str:
+        return next((known for known in self.known() if plain(known) == name), name)
+
+    def make(self, name: str) -> type[Game]:
+        module = self.known()[name]
+        parameters = inspect.signature(module.raw_env.__init__).parameters.values()
+        kept = [each for each in parameters if each.name not in ("self", *VIEW_PARAMETERS)]
+        options = options_class(self.library, name, {each.name: each.default for each in kept})
+        title = plain(name).replace("_", " ")
+        return self.new_class(PettingZooGame, name, title, module=module, Options=options)
+
+    def listed(self, name: str) -> FamilyGame:
+        return FamilyGame(
+            name=f"{self.name}/{name}",
+            summary=plain(name).replace("_", " "),
+            players="2-5" if name.startswith("hanabi") else "2",
+            information="imperfect" if BOARDS[plain(name)].hides else "perfect",
+            features=("arrays",),
+        )
 
 
 PETTINGZOO = PettingZooFamily()
 
 
+def plain(name: str) -> str:
+    """Return the name of an environment without its version."""
+    return name.rpartition("_v")[0]
+
+
 @cache
 def _modules() -> dict[str, Any]:
     """Return the modules of the environments by name."""
-    require(f"a game of {FAMILY}", ["pettingzoo", "rlcard", "shimmy", "chess", "pygame"], EXTRA)
+    packages = ["pettingzoo", "rlcard", "shimmy", "chess", "pygame"]
+    require("a game of pettingzoo", packages, "pettingzoo")
     known = import_module("pettingzoo.classic.all_modules").classic_environments
-    names = {key.partition("/")[2]: module for key, module in sorted(known.items())}
+    names = {key.partition("/")[2]: module for key, module in known.items()}
     # A text has to exist, because the library shows arrays only.
-    return {name: module for name, module in names.items() if name.rpartition("_v")[0] in BOARDS}
-
-
-@cache
-def _game_class(name: str) -> type[PettingZooGame]:
-    module = _modules()[name]
-    title = name.rpartition("_v")[0].replace("_", " ")
-    parameters = inspect.signature(module.raw_env.__init__).parameters.values()
-    kept = [each for each in parameters if each.name not in ("self", *VIEW_PARAMETERS)]
-    options = options_class("PettingZoo", name, {each.name: each.default for each in kept})
-    full_name, attributes = f"{FAMILY}/{name}", {"module": module, "Options": options}
-    return game_class(PettingZooGame, full_name, "PettingZoo", title, **attributes)
-
-
-def _listed(name: str) -> FamilyGame:
-    board = BOARDS[name.rpartition("_v")[0]]
-    return FamilyGame(
-        name=f"{FAMILY}/{name}",
-        summary=name.rpartition("_v")[0].replace("_", " "),
-        players="2-5" if name.startswith("hanabi") else "2",
-        information="imperfect" if board.hides else "perfect",
-        features=("arrays",),
-    )
+    return {name: module for name, module in names.items() if plain(name) in BOARDS}
 
 
 # Texts of the environments

@@ -3,11 +3,14 @@
 Libraries check few of their parameters: some values end the process by a signal, others take all
 memory or all time. `LibraryProcess` is arena's side, `serve` the library's; an `ApartState` is a
 position whose library lives on the other side. Requests and answers are pickled.
+
+The process keeps the positions that were used last. A request for another one is answered by
+`UnknownPosition`; then the moves are sent, and played again. So a position outlives its process,
+and copies of it cost nothing before they are used.
 """
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
 import pickle
@@ -24,7 +27,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
-from typing import IO, Any, Self
+from typing import IO, Any
 
 from pydantic import JsonValue
 
@@ -66,6 +69,10 @@ class ProcessEnded(ArenaError):
     """The process of a library ended before it had answered; the message says how."""
 
 
+class UnknownPosition(ArenaError):
+    """The process does not have this position, or has it no longer."""
+
+
 class LibraryProcess:
     """The process of one game; it is started on first use, and again after its end.
 
@@ -78,23 +85,20 @@ class LibraryProcess:
         self.name, self.options = name, options
         self.lock = threading.RLock()
         """Held during requests that belong together."""
-        self._forgotten: list[int] = []
-        self._owner = self._life = 0
+        self._owner = 0
         self._end: weakref.finalize[..., LibraryProcess] | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
         return process_for, (self.name, self.options)
 
     @property
-    def life(self) -> int:
-        """The number of the running process, which is started if there is none."""
+    def _is_running(self) -> bool:
         # After a fork, the process belongs to the parent.
-        if self._end is None or self._owner != os.getpid() or self._process.poll() is not None:
-            self.stop()
-            self._start()
-        return self._life
+        is_own = self._end is not None and self._owner == os.getpid()
+        return is_own and self._process.poll() is None
 
     def _start(self) -> None:
+        self.stop()
         ours, theirs = Pipe()
         self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - `_end_process` closes it.
         program = f"from games.adapters.process import serve; serve({theirs.fileno()})"
@@ -111,8 +115,7 @@ class LibraryProcess:
             },
         )
         theirs.close()
-        self._connection, self._owner, self._life = ours, os.getpid(), next(_lives)
-        self._forgotten.clear()
+        self._connection, self._owner = ours, os.getpid()
         self._end = weakref.finalize(
             self, _end_process, self._process, ours, self._errors, self._owner
         )
@@ -128,7 +131,8 @@ class LibraryProcess:
         """Return the attributes of the game. Raises UsageError if it cannot be played."""
         try:
             with self.lock:
-                assert self.life
+                if not self._is_running:
+                    self._start()
                 return dict(self._facts)
         except UsageError:
             raise
@@ -141,13 +145,13 @@ class LibraryProcess:
         Raises ProcessEnded, or the error of the request.
         """
         with self.lock:
-            assert self.life
+            if not self._is_running:
+                self._start()
             return self._exchange((request, *arguments))
 
     def _exchange(self, request: tuple[object, ...]) -> Any:
-        forgotten, self._forgotten = self._forgotten, []
         try:
-            self._connection.send((forgotten, *request))
+            self._connection.send(request)
             answer = pickle.loads(self._connection.recv_bytes(MOST_ANSWER))
         except (EOFError, OSError):
             death = self._death()
@@ -173,11 +177,6 @@ class LibraryProcess:
         last = next((shorten(one_line(line)) for line in reversed(lines) if line.strip()), "")
         return f"its process was ended {ending}" + (f" ({last})" if last else "")
 
-    def forget(self, life: int, number: int) -> None:
-        """Let the process drop a position with the next request."""
-        if life == self._life:
-            self._forgotten.append(number)
-
     def stop(self) -> None:
         """End the process; the next request starts another."""
         if self._end is not None:
@@ -185,7 +184,6 @@ class LibraryProcess:
             self._end = None
 
 
-_lives = itertools.count(1)
 _known: weakref.WeakValueDictionary[tuple[str, str], LibraryProcess] = weakref.WeakValueDictionary()
 _running: list[LibraryProcess] = []
 """The one that was started last is the last."""
@@ -223,30 +221,25 @@ def _end_process(
 
 
 class ApartState(State):
-    """A position whose library is in a process; after that one's end the moves are played again."""
+    """A position whose library is in a process."""
 
     def __init__(self, game: ObservedGame, process: LibraryProcess) -> None:
         super().__init__(game)
         self.process = process
         self.steps: tuple[Step, ...] = ()
-        self._life = self._number = 0
+        self._key = secrets.randbits(64)
+        """Name of the position in the process, which copies share until they change."""
         self._legal: dict[int, ActionSet] = {}
         self._returns: tuple[float, ...] = ()
-        with process.lock:
-            self._take(self._start())
-
-    def _start(self) -> PositionReport:
-        # Random numbers: whoever knows one may ask for all of its position.
-        life, self._number = self.process.life, secrets.randbits(64)
-        position: PositionReport = self.process.call("start", self._number, self.steps)
-        self._life = life
-        return position
+        self._take(process.call("start", self._key, ()))
 
     def _ask(self, request: str, *arguments: object) -> Any:
         with self.process.lock:
-            if self._life != self.process.life:
-                self._start()
-            return self.process.call(request, self._number, *arguments)
+            try:
+                return self.process.call(request, self._key, *arguments)
+            except UnknownPosition:
+                self.process.call("start", self._key, self.steps)
+                return self.process.call(request, self._key, *arguments)
 
     def _take(self, position: PositionReport) -> None:
         self.to_act, self.turn, self._returns = position.to_act, position.turn, position.returns
@@ -265,11 +258,13 @@ class ApartState(State):
         return True  # The other side checks it before it changes anything.
 
     def _apply(self, player: int, action: Action) -> None:
+        key = secrets.randbits(64)
         try:
-            position = self._ask("apply", player, action)
+            position = self._ask("apply", player, action, key)
         except ProcessEnded as error:
             raise ArenaError(f"{error}; at '{action}'") from None
         self.steps += (Step(player, action),)
+        self._key = key
         self._take(position)
 
     def chance_outcomes(self) -> Sequence[ChanceOutcome]:
@@ -292,23 +287,6 @@ class ApartState(State):
     def reason(self) -> str:
         return str(self._ask("ask", "reason"))
 
-    def clone(self) -> Self:
-        twin = super().clone()
-        twin._life = 0
-        with self.process.lock:
-            number = secrets.randbits(64)
-            self._ask("clone", number)
-            twin._life, twin._number = self._life, number
-        return twin
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "_life": 0}
-
-    def __del__(self) -> None:
-        process = getattr(self, "process", None)  # None if it failed before.
-        if process is not None:
-            process.forget(self._life, self._number)
-
 
 # The library's side
 
@@ -318,6 +296,9 @@ MOST_MEMORY = 4 * 2**30
 
 MOST_ACTIONS = 1_000_000
 """Actions of a game."""
+
+MOST_POSITIONS = 100
+"""Positions that the process keeps."""
 
 
 class LibraryServer:
@@ -343,23 +324,31 @@ class LibraryServer:
             raise UsageError(f"{game.name}: {len(game.actions):,} moves; the most are 1,000,000")
         return {name: getattr(game, name) for name in game.facts}
 
-    def forget(self, numbers: Sequence[int]) -> None:
-        for number in numbers:
-            self._positions.pop(number, None)
+    def _position(self, key: int) -> Any:
+        """Return a position, which is the latest one now."""
+        if key not in self._positions:
+            raise UnknownPosition(f"no position {key}")
+        state = self._positions[key] = self._positions.pop(key)
+        return state
 
-    def start(self, number: int, steps: Sequence[Step]) -> PositionReport:
+    def _keep(self, key: int, state: Any) -> None:
+        self._positions[key] = state
+        if len(self._positions) > MOST_POSITIONS:
+            del self._positions[next(iter(self._positions))]
+
+    def start(self, key: int, steps: Sequence[Step]) -> PositionReport:
         """Play a new position up to where it was."""
         state = self._game.initial_state().apply_all(steps)
-        self._positions[number] = state
+        self._keep(key, state)
         return self._snapshot(state)
 
-    def clone(self, number: int, twin: int) -> None:
-        self._positions[twin] = self._positions[number].clone()
-
-    def apply(self, number: int, player: int, action: Action) -> PositionReport:
-        state = self._positions[number]
+    def apply(self, key: int, player: int, action: Action, new_key: int) -> PositionReport:
+        """Change a position, which gets a new key. If the library fails, it is lost."""
+        state = self._position(key)
+        del self._positions[key]
         before = len(state.log.events)
         state.apply(player, action)
+        self._keep(new_key, state)
         return self._snapshot(state, before)
 
     def _snapshot(self, state: Any, since: int = 0) -> PositionReport:
@@ -370,13 +359,13 @@ class LibraryServer:
         events = state.log.events[since:]
         return PositionReport(state.to_act, state.turn, events, legal, state.returns())
 
-    def ask(self, number: int, method: str, *arguments: object) -> object:
+    def ask(self, key: int, method: str, *arguments: object) -> object:
         """Return what a method of a position returns."""
-        return getattr(self._positions[number], method)(*arguments)
+        return getattr(self._position(key), method)(*arguments)
 
-    def draw(self, number: int, rng: random.Random) -> tuple[Action, object]:
+    def draw(self, key: int, rng: random.Random) -> tuple[Action, object]:
         """Return a result of chance and the state of the generator after the draw."""
-        return self._positions[number].sample_chance(rng), rng.getstate()
+        return self._position(key).sample_chance(rng), rng.getstate()
 
     def compute(
         self, function: Callable[..., object], arguments: Sequence[object], rng: random.Random
@@ -394,14 +383,13 @@ def serve(descriptor: int) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, hard))
     while True:
         try:
-            forgotten, request, *arguments = connection.recv()
+            request, *arguments = connection.recv()
         except EOFError:
             return
         if request != "load":
             # The default action of this signal ends the process, also within native code.
             signal.alarm(MOST_SECONDS)
         try:
-            server.forget(forgotten)
             answer = getattr(server, request)(*arguments)
         except MemoryError:
             answer = UsageError(f"the game needs more than {MOST_MEMORY >> 30} GiB of memory")

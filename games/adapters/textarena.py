@@ -21,13 +21,13 @@ from arena.core.game import Game, GameOptions
 from arena.core.observation import GameText, TextLevel
 from arena.core.text import one_line, quote, shorten
 from arena.plugins.catalog import require
-from arena.plugins.loader import FamilyGame, unknown_game
+from arena.plugins.loader import FamilyGame
 from games.adapters.library_game import (
+    LibraryFamily,
     LibraryGame,
     LibraryMove,
     LibraryText,
     clean_lines,
-    game_class,
 )
 from games.adapters.seeded_state import SeededState
 
@@ -302,36 +302,26 @@ def isolated(generator: random.Random) -> Iterator[None]:
         generator.setstate(random.getstate())
 
 
-# The family
-
-
-FAMILY = "textarena"
-
-
-class TextArenaFamily:
+class TextArenaFamily(LibraryFamily):
     """All environments that TextArena registers, by their ids."""
 
-    def game_class(self, name: str) -> type[Game]:
-        """Return the class of an environment. Raises UsageError or MissingDependency."""
-        names = environment_ids()
-        if name not in names:
-            raise unknown_game(FAMILY, "TextArena", name, names)
-        return _game_class(name)
+    name, library = "textarena", "TextArena"
+
+    def known(self) -> Sequence[str]:
+        return environment_ids()
+
+    def make(self, name: str) -> type[Game]:
+        return self.new_class(TextArenaGame, name, name)
+
+    def listed(self, name: str) -> FamilyGame:
+        return FamilyGame(f"{self.name}/{name}", name.partition("-v")[0], "", "", ("speech",))
 
     def games(self) -> Sequence[FamilyGame]:
         """Return one game for each environment, in alphabetical order; not its variants."""
         first = dict[str, str]()
-        for name in sorted(environment_ids(), key=lambda each: (len(each), each)):
+        for name in sorted(self.known(), key=lambda each: (len(each), each)):
             first.setdefault(name.partition("-v")[0], name)
-        return [
-            FamilyGame(f"{FAMILY}/{name}", title, "", "", ("speech",))
-            for title, name in sorted(first.items())
-        ]
+        return [self.listed(name) for _, name in sorted(first.items())]
 
 
 TEXTARENA = TextArenaFamily()
-
-
-@cache
-def _game_class(name: str) -> type[TextArenaGame]:
-    return game_class(TextArenaGame, f"{FAMILY}/{name}", "TextArena", name)

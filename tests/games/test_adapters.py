@@ -145,7 +145,10 @@ def test_the_notation_of_the_library_is_read(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("open_spiel/kuhn_poker:playrs=3", "has no option 'playrs'; its options are: players"),
+        (
+            "open_spiel/kuhn_poker:playrs=3",
+            "has no option 'playrs'; did you mean 'players'? its options are: players",
+        ),
         ("open_spiel/kuhn_poker:players=99", "cannot be loaded with {'players': 99}"),
         ("open_spiel/kuhn_poker:players=2147483648", "cannot be loaded"),
         ("open_spiel/kuhn_poker:players", "is not NAME=VALUE"),
@@ -156,7 +159,7 @@ def test_the_notation_of_the_library_is_read(name: str) -> None:
         ("open_spiel/go:board_size=1000", "cannot be played with go(board_size=1000)"),
         ("open_spiel/efg_game:filename=/etc/hostname", "reads a file"),
         ("open_spiel/misere:game=efg_game(filename=/etc/hostname)", "reads a file"),
-        ("pettingzoo/ludo", "no classic environment 'ludo'"),
+        ("pettingzoo/ludo", "PettingZoo has no game 'ludo'"),
         ("pettingzoo/go_v5:board_size=-3", "pettingzoo/go_v5"),
         ("textarena/Kuhnpoker-v0", "did you mean 'KuhnPoker-v0'"),
         ("textarena/TicTacToe-v0:players=7", "with 7 players: AssertionError"),

@@ -126,10 +126,11 @@ def test_a_death_in_play_is_one_line_and_the_moves_are_played_again() -> None:
 
 def test_a_library_that_fails_at_a_move_does_not_lose_the_process() -> None:
     state = after_chance("open_spiel/kuhn_poker:players=3")
-    process, life = running_process(state.game), running_process(state.game).life
-    with pytest.raises(ArenaError, match="KeyError"):
-        process.call("ask", 10**9, "reason")
-    assert process.life == life and state.reason()
+    process = running_process(state.game)
+    pid = process._process.pid
+    with pytest.raises(ArenaError, match="AttributeError"):
+        process.call("jump")
+    assert process._process.pid == pid and state.reason()
 
 
 def test_more_games_than_processes_go_on_in_turn() -> None:

@@ -6,11 +6,8 @@ import random
 from collections.abc import Iterator, Sequence
 
 from arena import CHANCE, Action, GameAnalysis, Step
-from games.adapters.library_game import (
-    compute,
-)
-from games.adapters.open_spiel import library
-from games.adapters.open_spiel.game import NATIVE, OpenSpielGame
+from games.adapters.library_game import compute
+from games.adapters.open_spiel.game import OpenSpielGame
 from games.adapters.open_spiel.state import OpenSpielState
 
 MOST_MOVES = 2_000
@@ -28,49 +25,10 @@ class OpenSpielAnalysis(GameAnalysis):
     def resample(
         self, history: Sequence[Step], player: int, rng: random.Random
     ) -> list[Step] | None:
-        """Draw another history with the same information state, by OpenSpiel or by search."""
+        """Draw another history with the same information for the player."""
         if not self.game.hides or self.game.is_sampled:
             return None
         return compute(self.game, other_world, history, player, rng=rng)
-
-
-def other_world(
-    game: OpenSpielGame, history: Sequence[Step], player: int, rng: random.Random
-) -> list[Step]:
-    """Return a history with the same information for `player`.
-
-    It is OpenSpiel's own where it has one. Otherwise it is searched: of the same length, with the
-    same seats to act and the same texts for the player. The same history is returned if the search
-    finds no other.
-    """
-    if game.short_name in NATIVE and history:
-        steps = _native_world(game, history, player, rng)
-        if steps is not None:
-            return steps
-    return _searched_world(game, history, player, rng)
-
-
-def _native_world(
-    game: OpenSpielGame, history: Sequence[Step], player: int, rng: random.Random
-) -> list[Step] | None:
-    state = OpenSpielState(game).apply_all(history)
-    # The library's information state of a seat is defined where that seat acts.
-    if state.to_act != (player,):
-        return None
-    try:
-        with library.without_messages():
-            world = state.spiel.resample_from_infostate(player, rng.random)
-    except library.pyspiel().SpielError:
-        return None
-    twin, steps = OpenSpielState(game), list[Step]()
-    for number in world.history():
-        actor = twin.to_act[0]
-        action: Action = (
-            twin.chance_action(number) if actor == CHANCE else game.moves[actor][number]
-        )
-        twin.apply(actor, action)
-        steps.append(Step(actor, action))
-    return steps
 
 
 def _known(state: OpenSpielState, player: int) -> tuple[tuple[int, ...], str]:
@@ -82,10 +40,14 @@ def _known(state: OpenSpielState, player: int) -> tuple[tuple[int, ...], str]:
     return state.to_act, state.game.text_of(state.spiel, player)
 
 
-def _searched_world(
+def other_world(
     game: OpenSpielGame, history: Sequence[Step], player: int, rng: random.Random
 ) -> list[Step]:
-    """Search in random order, with backtracking."""
+    """Return a history with the same information for `player`, by search with backtracking.
+
+    It has the same length, the same seats to act and the same texts for the player. The same
+    history is returned if the search finds no other.
+    """
     state = OpenSpielState(game)
     wanted = []
     for step in history:

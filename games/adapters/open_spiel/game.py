@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import re
 from array import array
-from collections.abc import Iterable, Sequence
-from functools import cache, cached_property
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from itertools import chain
 from typing import Any, ClassVar
 
@@ -16,15 +16,15 @@ from arena import CHANCE, Action, ReturnScale
 from arena.core.action import normalise
 from arena.core.errors import UsageError
 from arena.core.game import Game, GameOptions
-from arena.plugins.loader import FamilyGame, unknown_game
+from arena.plugins.loader import FamilyGame
 from games.adapters.library_game import (
     NO_ARRAY,
+    LibraryFamily,
     LibraryGame,
     LibraryMove,
     LibraryObserved,
     LibraryText,
     clean_lines,
-    game_class,
     one_line_label,
     options_class,
 )
@@ -32,11 +32,6 @@ from games.adapters.open_spiel import library
 
 MOST_NAMED = 30_000
 """Moves beyond which their texts are not made in advance."""
-
-NATIVE = frozenset(
-    ["bargaining", "bridge", "euchre", "gin_rummy", "hearts", "leduc_poker", "oh_hell"]
-)
-"""Games whose states have `resample_from_infostate`."""
 
 SUITS = str.maketrans({"♣": "C", "♦": "D", "♥": "H", "♠": "S"})
 """Signs that the comparison of texts ignores, as letters."""
@@ -272,57 +267,40 @@ def fault_of(kind: Any) -> str:
     return ""
 
 
-# The family
-
-
-FAMILY = "open_spiel"
-
-
-class OpenSpielFamily:
+class OpenSpielFamily(LibraryFamily):
     """All games that OpenSpiel registers, by their short names."""
 
-    def game_class(self, name: str) -> type[Game]:
-        """Return the class of a game. Raises UsageError or MissingDependency."""
-        kinds = library.game_types()
-        if name not in kinds:
-            raise unknown_game(FAMILY, "OpenSpiel", name, kinds)
-        return _game_class(name)
+    name, library = "open_spiel", "OpenSpiel"
 
-    def games(self) -> Sequence[FamilyGame]:
-        """Return all games, in alphabetical order."""
-        return [_listed(name, kind) for name, kind in sorted(library.game_types().items())]
+    def known(self) -> Mapping[str, Any]:
+        return library.game_types()
+
+    def make(self, name: str) -> type[Game]:
+        kind = self.known()[name]
+        defaults = library.option_defaults(kind)
+        options = options_class(self.library, name, defaults, OpenSpielOptions)
+        return self.new_class(OpenSpielGame, name, kind.long_name, kind=kind, Options=options)
+
+    def listed(self, name: str) -> FamilyGame:
+        kind, types = self.known()[name], library.pyspiel().GameType
+        low, high = kind.min_num_players, kind.max_num_players
+        hides = kind.information == types.Information.IMPERFECT_INFORMATION
+        features = []
+        if kind.provides_information_state_tensor or kind.provides_observation_tensor:
+            features.append("arrays")
+        if hides and kind.chance_mode != types.ChanceMode.SAMPLED_STOCHASTIC:
+            features.append("leak test")
+        if kind.dynamics == types.Dynamics.SIMULTANEOUS:
+            features.append("simultaneous")
+        return FamilyGame(
+            name=f"{self.name}/{name}",
+            summary=kind.long_name,
+            players=str(low) if low == high else f"{low}-{high}",
+            information="imperfect" if hides else "perfect",
+            features=tuple(features),
+            # The type of a game made from another one says nothing before that one is named.
+            problem=fault_of(kind) if kind.default_loadable else "it needs parameters",
+        )
 
 
 OPEN_SPIEL = OpenSpielFamily()
-
-
-@cache
-def _game_class(name: str) -> type[OpenSpielGame]:
-    kind = library.game_types()[name]
-    defaults = library.option_defaults(kind)
-    options = options_class("OpenSpiel", name, defaults, OpenSpielOptions)
-    title, full_name = kind.long_name, f"{FAMILY}/{name}"
-    return game_class(OpenSpielGame, full_name, "OpenSpiel", title, kind=kind, Options=options)
-
-
-def _listed(name: str, kind: Any) -> FamilyGame:
-    types = library.pyspiel().GameType
-    low, high = kind.min_num_players, kind.max_num_players
-    hides = kind.information == types.Information.IMPERFECT_INFORMATION
-    features = []
-    if kind.provides_information_state_tensor or kind.provides_observation_tensor:
-        features.append("arrays")
-    if hides and kind.chance_mode != types.ChanceMode.SAMPLED_STOCHASTIC:
-        features.append("leak test (OpenSpiel's)" if name in NATIVE else "leak test")
-    if kind.dynamics == types.Dynamics.SIMULTANEOUS:
-        features.append("simultaneous")
-    # The type of a game that is made from another one says nothing before that one is named.
-    fault = fault_of(kind) if kind.default_loadable else "it needs parameters"
-    return FamilyGame(
-        name=f"{FAMILY}/{name}",
-        summary=kind.long_name,
-        players=str(low) if low == high else f"{low}-{high}",
-        information="imperfect" if hides else "perfect",
-        features=tuple(features),
-        problem=fault,
-    )

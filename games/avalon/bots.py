@@ -57,12 +57,12 @@ def weighted(notes: AvalonNotes) -> Suspicion:
         fails = mission.fails
         likelihood = ways[evil] * FAIL_RATE**fails * (1 - FAIL_RATE) ** (evil - fails)
         logs += np.log(np.maximum(likelihood, 1e-12))
-    for proposal in notes.proposals:
+    for proposal, vote in notes.voted:
         # In the last proposal good players approve anything, because a rejection loses.
-        if not proposal.votes or proposal.attempt == MAX_PROPOSALS:
+        if proposal.attempt == MAX_PROPOSALS:
             continue
         dirty = sets[:, list(proposal.seats)].any(axis=1)
-        votes = np.array(proposal.votes)
+        votes = np.array(vote.votes)
         for is_evil in (True, False):
             for is_dirty in (True, False):
                 rate = APPROVAL[is_evil, is_dirty]
@@ -198,12 +198,12 @@ class AvalonDeducer(RoleBot):
         assert self._notes.revealed is not None
         evil = set(self._notes.revealed.seats)
         scores = dict.fromkeys((guess.seat for guess in guesses), 0.0)
-        for proposal in self._notes.proposals:
+        for proposal, vote in self._notes.voted:
             clean = not evil.intersection(proposal.seats)
             for seat in scores:
                 # Votes on the last proposal are forced.
                 if proposal.attempt < MAX_PROPOSALS:
-                    scores[seat] += 1 if proposal.votes[seat] == clean else -1
+                    scores[seat] += 1 if vote.votes[seat] == clean else -1
             if proposal.leader in scores:
                 scores[proposal.leader] += 1 if clean else -1
         merlin = self._notes.probabilities((MERLIN,))

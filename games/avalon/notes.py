@@ -7,8 +7,7 @@ play it. Proposals, votes and talk prove nothing, because every role may do them
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -31,21 +30,6 @@ from games.avalon.rules import (
 from games.hidden_roles.notes import RoleArrays, RoleNotes
 
 
-@dataclass(frozen=True, slots=True)
-class Proposal:
-    """A proposed team and the votes on it."""
-
-    leader: int
-    mission: int
-    """Number of the mission, from 1."""
-    attempt: int
-    """Number of the proposal for this mission, from 1."""
-    seats: tuple[int, ...]
-    votes: tuple[bool, ...] = ()
-    """True is approval; empty before the vote is over."""
-    approved: bool = False
-
-
 class AvalonNotes(RoleNotes):
     """Proposals, votes, missions and secrets that one player has witnessed."""
 
@@ -54,7 +38,9 @@ class AvalonNotes(RoleNotes):
     def __init__(self, game: Avalon, player: int) -> None:
         super().__init__(game, player)
         self.secret: SecretSeen | None = None
-        self.proposals: list[Proposal] = []
+        self.proposals: list[TeamProposed] = []
+        self.votes: list[TeamVoted] = []
+        """Votes on the proposals; the open proposal has none yet."""
         self.missions: list[MissionEnded] = []
         self.revealed: EvilRevealed | None = None
         self.lady = game.num_players - 1 if game.options.lady else None
@@ -76,12 +62,12 @@ class AvalonNotes(RoleNotes):
                 hidden = set(range(self.game.num_players)) - {self.player, *seats}
                 self.add(seats, visible, len(seats))
                 self.add(sorted(hidden), visible, 0, 0)
-            case TeamProposed(leader, mission, attempt, seats):
-                self.proposals.append(Proposal(leader, mission, attempt, seats))
+            case TeamProposed():
+                self.proposals.append(event)
                 # Talk is shown until the next proposal.
                 self.spoken = []
-            case TeamVoted(votes, approved):
-                self.proposals[-1] = replace(self.proposals[-1], votes=votes, approved=approved)
+            case TeamVoted():
+                self.votes.append(event)
             case MissionCardPlayed(_, fails):
                 self._own_fails = int(fails)
             case MissionEnded(_, seats, fails):
@@ -106,18 +92,21 @@ class AvalonNotes(RoleNotes):
         return min(len(self.missions), 4)
 
     @property
+    def voted(self) -> Iterator[tuple[TeamProposed, TeamVoted]]:
+        """The proposals of the past with the votes on them."""
+        return zip(self.proposals, self.votes, strict=False)
+
+    @property
     def rejected(self) -> int:
         """Rejected proposals of the current mission."""
-        own = [p for p in self.proposals if p.mission == self.mission + 1 and p.votes]
-        return sum(not proposal.approved for proposal in own)
+        number = self.mission + 1
+        return sum(team.mission == number and not vote.approved for team, vote in self.voted)
 
     @property
     def leader(self) -> int:
         """Seat whose proposal is open, or that proposes next."""
-        # The leader changes after each proposal, so their number names the next one.
-        if self.proposals and not self.proposals[-1].votes:
-            return self.proposals[-1].leader
-        return len(self.proposals) % self.game.num_players
+        # The leader changes after each proposal.
+        return len(self.votes) % self.game.num_players
 
 
 class AvalonArrays(RoleArrays):
@@ -150,10 +139,9 @@ class AvalonArrays(RoleArrays):
         if notes.secret:
             arrays["seen"][int(notes.secret.kind == "merlin"), list(notes.secret.seats)] = 1
         for proposal in notes.proposals:
-            place = proposal.mission - 1, proposal.attempt - 1
-            arrays["teams"][place][list(proposal.seats)] = 1
-            if proposal.votes:
-                arrays["votes"][place] = np.where(proposal.votes, 1, -1)
+            arrays["teams"][proposal.mission - 1, proposal.attempt - 1, list(proposal.seats)] = 1
+        for team, vote in notes.voted:
+            arrays["votes"][team.mission - 1, team.attempt - 1] = np.where(vote.votes, 1, -1)
         for mission in notes.missions:
             arrays["results"][mission.mission - 1] = 1 if mission.succeeded else -1
             arrays["fails"][mission.mission - 1] = mission.fails

@@ -22,12 +22,11 @@ from arena import (
     Tracks,
 )
 from arena.core.text import pluralize
-from games.avalon.notes import AvalonNotes, Proposal
+from games.avalon.notes import AvalonNotes
 from games.avalon.rules import (
     MAX_PROPOSALS,
     MERLIN,
     MORDRED,
-    MORGANA,
     OBERON,
     PERCIVAL,
     Avalon,
@@ -102,16 +101,9 @@ def _knowledge(game: Avalon) -> list[str]:
     if MERLIN in roles:
         hidden = f" except {MORDRED}" if MORDRED in roles else ""
         lines.append(f"Merlin knows all evil players{hidden}.")
-    if PERCIVAL in roles and MORGANA in roles:
+    if PERCIVAL in roles:
         lines.append("Percival sees two players, Merlin and Morgana, but not which is which.")
-    elif PERCIVAL in roles:
-        lines.append("Percival knows Merlin.")
     return lines
-
-
-def _exception(game: Avalon) -> str:
-    hard = [str(n + 1) for n in range(5) if game.fails_needed(n) == 2]
-    return f", but mission {', '.join(hard)} needs two fails" if hard else ""
 
 
 def _ending(game: Avalon) -> str:
@@ -137,8 +129,6 @@ def _secret(game: Avalon, event: SecretSeen) -> str:
     seen = game.names_of(event.seats)
     if event.kind == "evil":
         return f"who is evil: {seen}." if event.seats else "no other evil player."
-    if len(event.seats) == 1:
-        return f"Merlin: {seen}."
     return f"{seen}: one is Merlin, the other is Morgana."
 
 
@@ -160,7 +150,8 @@ def _progress(game: Avalon, notes: AvalonNotes) -> str:
     )
     last = notes.proposals[-1] if notes.proposals else None
     # An approved team plays its cards; a rejected one is over.
-    if last and last.mission == number + 1 and (last.approved or not last.votes):
+    is_open = len(notes.votes) < len(notes.proposals) or (notes.votes and notes.votes[-1].approved)
+    if last and last.mission == number + 1 and is_open:
         text += f" Team of {game.seat_names[last.leader]}: {game.names_of(last.seats)}."
     if notes.lady is not None:
         text += f" Lady of the Lake: {game.seat_names[notes.lady]}."
@@ -203,6 +194,7 @@ class AvalonText(HiddenRolesText):
         """Return the rules for a player who does not know the game."""
         game = self.game
         sizes = ", ".join(map(str, game.team_sizes))
+        hard = ", but mission 4 needs two fails" if game.fails_needed(3) == 2 else ""
         roles = Counter(game.role_list)
         lists = [
             ", ".join(
@@ -231,7 +223,7 @@ class AvalonText(HiddenRolesText):
             f"tie rejects. After {MAX_PROPOSALS} rejected proposals in a row evil wins.",
             "Each member of an approved team secretly plays a card: good players play success, "
             "evil ones success or fail. Only the number of fails is published. One fail makes the "
-            f"mission fail{_exception(game)}. Evil wins with three failed missions.",
+            f"mission fail{hard}. Evil wins with three failed missions.",
             *([_LADY.format(game.num_players - 1)] if game.options.lady else []),
             _ending(game),
             f"Your action: {_notation(game)}. For example: propose Player 1, Player 3",
@@ -292,16 +284,15 @@ class AvalonText(HiddenRolesText):
             own += f" You examined {names[seat]}: {'evil' if is_evil else 'good'}."
         yield own
         yield _progress(game, notes)
-        # The open proposal has no votes yet.
-        voted = [proposal for proposal in notes.proposals if proposal.votes]
-        for seat, name in enumerate(names) if voted else ():
+        for seat, name in enumerate(names) if notes.votes else ():
             missions = ", ".join(
                 f"{mission.mission} ({'success' if mission.succeeded else _cards(mission.fails)})"
                 for mission in notes.missions
                 if seat in mission.seats
             )
-            approved = sum(proposal.votes[seat] for proposal in voted)
-            yield f"{name}: missions {missions or 'none'}; approved {approved} of {len(voted)}"
+            approved = sum(vote.votes[seat] for vote in notes.votes)
+            votes = f"approved {approved} of {len(notes.votes)}"
+            yield f"{name}: missions {missions or 'none'}; {votes}"
 
     def _offer(self, observation: Observation, notes: AvalonNotes) -> Iterable[str]:
         teams = observation.legal_actions.of(Propose)
@@ -377,21 +368,16 @@ class AvalonView(RoleView):
         return Tile("evil", "bad") if notes.secret.kind == "evil" else Tile("Merlin?", "accent")
 
     def _seat_row(self, seat: int) -> Player:
-        team, vote = BLANK, BLANK
-        past = self.notes.proposals
-        if past and past[-1].mission > len(self.notes.missions):
-            proposal, past = past[-1], past[:-1]
+        notes, team, vote, before = self.notes, BLANK, BLANK, BLANK
+        past = [each.votes[seat] for each in notes.votes]
+        if notes.proposals and notes.proposals[-1].mission > len(notes.missions):
+            proposal = notes.proposals[-1]
             words = ["leader"] * (seat == proposal.leader) + ["member"] * (seat in proposal.seats)
             team = Tile("+".join(words), "accent") if words else BLANK
-            if proposal.votes:
-                yes = proposal.votes[seat]
-                vote = Tile("approve", "good") if yes else Tile("reject", "bad")
-        lady = Tile("Lady", "accent", "Lady of the Lake") if self.notes.lady == seat else BLANK
-        return self._player(seat, self._known(seat), team, vote, _votes(past, seat), lady)
-
-
-def _votes(proposals: list[Proposal], seat: int) -> Tile:
-    """Return the earlier votes of a player, the latest last."""
-    voted = [each.votes[seat] for each in proposals if each.votes][-MOST_VOTES:]
-    signs = "".join("✓" if yes else "✗" for yes in voted)
-    return Tile(signs, "muted", "earlier votes, the latest last") if signs else BLANK
+            if len(past) == len(notes.proposals):
+                vote = Tile("approve", "good") if past.pop() else Tile("reject", "bad")
+        if past:
+            signs = "".join("✓" if yes else "✗" for yes in past[-MOST_VOTES:])
+            before = Tile(signs, "muted", "earlier votes, the latest last")
+        lady = Tile("Lady", "accent", "Lady of the Lake") if notes.lady == seat else BLANK
+        return self._player(seat, self._known(seat), team, vote, before, lady)

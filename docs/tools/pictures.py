@@ -20,6 +20,7 @@ from rich.console import Console
 
 import arena
 from arena.episodes.replay import read_replay
+from replays.analysis.replay_analysis import ReplayAnalysis
 from replays.tui.viewer import TerminalViewer
 
 ROOT = Path(__file__).parents[2]
@@ -28,8 +29,8 @@ SIZE = (1440, 900)
 BOTS = ("bot:detective", "bot:novice", "bot:oracle")
 ACTIONS = 7
 """Actions of the person before the table is photographed: some suggestions have been answered."""
-POSITION = 0.6
-"""Share of the game after which its replay is shown, at the next mistake."""
+POSITION = 0.5
+"""Share of the game after which its replay is shown, at the next bad question."""
 
 
 def save(png: bytes, name: str) -> None:
@@ -104,7 +105,13 @@ def main() -> None:
         writer = arena.ReplayWriter(folder / "games", "classic")
         match = arena.Match(game, ["bot:detective", *BOTS[1:], "bot:random"], seed=5)
         episode = asyncio.run(arena.play(match, watchers=[writer]))
-        position = round(POSITION * len(episode.plies))
+        position = next(
+            comment["ply"] + 1
+            for comment in ReplayAnalysis(read_replay(writer.path)).comments()
+            if comment["ply"] > POSITION * len(episode.plies)
+            and "best question" in comment["text"]
+            and comment["mistake"]
+        )
         draw_terminal(writer.path, position)
         photograph_replay(writer.path, position)
         photograph_play(folder)

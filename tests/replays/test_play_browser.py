@@ -113,7 +113,10 @@ SEATS = {
         *["easy (Novice)", "fair (Detective)", "strong (Oracle)"],
         "bot:random",
     ],
-    "hanabi": ["easy and fair (Piers)", "strong (Conventions)", "bot:random"],
+    "hanabi": [
+        *["easy (one move in four is random)", "fair (Piers)", "strong (Conventions)"],
+        "bot:random",
+    ],
 }
 
 

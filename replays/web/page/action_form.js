@@ -159,9 +159,9 @@ export class ActionForm {
     if (!selection.chosen.length) {
       const verbs = new Set(selection.actions.map(({ text }) => text.split(" ")[0]));
       const size = selection.size();
-      const number = size > 1 ? `Choose ${size}` : "Choose";
-      const how = verbs.size > MOST_VERBS ? "" : `: ${[...verbs].join(", ")}`;
-      return this.drawReasons(`${number} on the table${how}.`, selection.blocked.map(({ text }) => text));
+      const pieces = size > 1 ? `Click ${size} pieces on the table` : "Click on the table";
+      const goal = verbs.size > MOST_VERBS ? "" : ` to ${[...verbs].join(" or ")}`;
+      return this.drawReasons(`${pieces}${goal}.`, selection.blocked.map(({ text }) => text));
     }
     const left = selection.fitting();
     const blocked = selection.fittingBlocked().slice(0, MOST_BUTTONS);
@@ -178,8 +178,8 @@ export class ActionForm {
       const single = selection.chosen.filter((phrases) => phrases.length === 1);
       const names = single.length ? `${this.names.text(single.join(" + "))}. ` : "";
       const number = Math.max(0, selection.size() - selection.chosen.length) || "";
-      const more = `${number} more on the table.`.trim();
-      return [h("p", null, names, few.length ? "Choose one of these, or " : "Choose ", more), row, reasons];
+      const more = `${few.length ? "Choose one of these, or click" : "Click"} ${number} more on the table.`;
+      return [h("p", null, names, more.replace("  ", " ")), row, reasons];
     }
     const many = few.length ? null : this.drawMany("picked", left, (text) => this.playButton(text, null));
     return [many, row, reasons];

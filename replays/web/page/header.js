@@ -50,7 +50,7 @@ function drawPerspectives(page) {
     { class: "perspectives" },
     h("legend", { class: "sr" }, "Perspective"),
     page.source.offers(null)
-      ? choice(page, null, ["Everything open"], "all hidden information")
+      ? choice(page, null, ["Everything open"], "all cards face up")
       : null,
     seats,
   );

@@ -90,7 +90,8 @@ export class NewGame {
     return [...new Set(Object.values(this.game.levels))].map((bot) => {
       const same = levels.filter(([, each]) => each === bot).map(([level]) => level);
       const name = describe(bot.replace(/^bot:/, ""));
-      const words = `${same.join(" and ")} (${name[0].toUpperCase()}${name.slice(1)})`;
+      const shown = bot === "bot:easy" ? "one move in four is random" : `${name[0].toUpperCase()}${name.slice(1)}`;
+      const words = `${same.join(" and ")} (${shown})`;
       return [`level:${same.includes("fair") ? "fair" : same[0]}`, words];
     });
   }

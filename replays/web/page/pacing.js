@@ -18,7 +18,7 @@ export class Pacing {
     this.input = h("input", { type: "checkbox", onchange: () => this.choose() });
     const kept = recall(KEY);
     this.input.checked = kept ? kept === "true" : !matchMedia("(prefers-reduced-motion: reduce)").matches;
-    this.element = h("label", { class: "muted" }, this.input, " one by one");
+    this.element = h("label", { class: "muted" }, this.input, " Show moves one at a time");
   }
 
   choose() {

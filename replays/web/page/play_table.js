@@ -136,9 +136,9 @@ export class PlayTable {
     fill(this.list, this.events.map((event) => this.drawEvent(event)));
   }
 
-  // A person who has entered no name yet may do so at the table.
+  // A person without a name may enter one at the table.
   drawNameField() {
-    if (this.seat === null || rememberedName()) return null;
+    if (this.seat === null || rememberedName() || this.game.specs[this.seat] !== "human") return null;
     const text = h("input", { type: "text", maxlength: 24, autocomplete: "nickname", placeholder: "your name" });
     const onsubmit = (event) => {
       event.preventDefault();

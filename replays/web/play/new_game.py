@@ -185,7 +185,8 @@ def _offered(name: str) -> OfferedGameJson:
         "summary": game.summary,
         "players": game.num_players,
         "has_first_game": guide is not None and guide.first_game is not None,
-        "bots": [f"bot:{bot}" for bot in bot_names(name)],
+        # The easy bot has its level, and the games with a better easy one have theirs.
+        "bots": [f"bot:{bot}" for bot in bot_names(name) if bot != "easy"],
         "levels": {each: level_bot(game, each) for each in LEVELS},
         "options": [_option(each, field) for each, field in fields.items()],
     }

@@ -148,7 +148,7 @@ def make_player(
     from trainers.atropos.group_player import GroupPlayer
 
     game = options.make_game()
-    llm = LLMService.limited(config.limits, _patient(settings))
+    llm = LLMService(_patient(settings), config.limits)
     games = config.rollouts_per_group * options.max_num_workers * game.num_players
     options.add_to(llm, games)
     keep_equal, timeout = not options.different_scores, options.worker_timeout

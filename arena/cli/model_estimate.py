@@ -164,7 +164,7 @@ def _estimate(
     spec: str,
     samples: Sequence[PromptRecorder],
 ) -> ModelEstimate:
-    traits, options, price = llm.traits(spec), samples[0].options, llm.price(spec)
+    traits, options = llm.traits(spec), samples[0].options
     games = sum(number for specs, number in line_ups.items() if spec in specs)
     # A model may have several seats in a game; a mean of a game is one of a seat times these.
     seats = sum(number * specs.count(spec) for specs, number in line_ups.items()) / games
@@ -179,8 +179,8 @@ def _estimate(
     prompts = share * sum(usage.prompt_tokens for usage in counted)
     cached = share * sum(usage.cached_tokens for usage in counted)
     cost = 0.0 if not traits.is_remote and traits.has_known_price else None
-    if price is not None:
-        cost = games * price.cost(prompts, replies, cached)
+    if traits.price is not None:
+        cost = games * traits.price.cost(prompts, replies, cached)
     return ModelEstimate(redacted(spec), games, calls, prompts, cached, replies, cost)
 
 

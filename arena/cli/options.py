@@ -187,7 +187,7 @@ class ModelOptions(RunLimits):
 
         settings = KeylessSettings.load() if dry_run else None
         cache = None if dry_run else self.cache
-        return LLMService.limited(self, settings, cache=cache, batches=batches)
+        return LLMService(settings, self, cache=cache, batches=batches)
 
 
 async def probe_models(llm: LLMService, specs: Iterable[str]) -> None:

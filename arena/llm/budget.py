@@ -6,7 +6,7 @@ A budget buys whole games. What a game needs is learnt from the finished ones.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ from math import inf
 import numpy as np
 from numpy.typing import NDArray
 
-from arena.core.errors import BackendError, BudgetSpent, UsageError
+from arena.core.errors import BackendError, BudgetSpent
 from arena.llm.attempts import billed
 from arena.llm.backend import Call, Completion, Layer, Price
 from arena.llm.limits import CircuitBreaker
@@ -56,14 +56,10 @@ class Budget:
     """
 
     def __init__(self, max_cost: float | None, token_limit: int | None) -> None:
-        limits = {"--max-cost": max_cost, "token_limit": token_limit}
-        for flag, limit in limits.items():
-            if limit is not None and not limit >= 0:
-                raise UsageError(f"{flag} {limit}: a budget is 0 or more")
+        limits = np.array([inf if n is None else n for n in (max_cost, token_limit)])
         self.max_cost, self.token_limit = max_cost, token_limit
         self.spent, self.held, self._longest = np.zeros((3, 2))
-        # Sums of prices are not exact in their last digit.
-        self._limits = (1 + 1e-9) * np.array([inf if n is None else n for n in limits.values()])
+        self._limits = (1 + 1e-9) * limits  # Sums of prices are not exact in their last digit.
         self._running: list[PaidGame] = []
         """Games in progress, in the order of their starts."""
         self._finished = 0
@@ -72,15 +68,12 @@ class Budget:
         self._admission = asyncio.Lock()
 
     @asynccontextmanager
-    async def game(self, models: Sequence[str]) -> AsyncIterator[None]:
-        """Wait until the budget covers a game of these models; calls inside are counted to it.
+    async def game(self) -> AsyncIterator[None]:
+        """Wait until the budget covers one more game; calls inside are counted to it.
 
         Raises BudgetSpent if no game runs and no further one is covered. So games in progress are
         finished first.
         """
-        if not models:
-            yield
-            return
         game = PaidGame()
         # One at a time, in the order of arrival; the others wait for the lock.
         async with self._admission:

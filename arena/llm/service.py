@@ -73,30 +73,27 @@ class Route:
 class LLMService:
     """Answers requests by SPEC. It may be made anywhere and is used in one event loop.
 
-        async with LLMService(max_cost=0.50) as llm:
+        async with LLMService(limits=RunLimits(max_cost=0.50)) as llm:
             completion = await llm.complete("openrouter:openai/gpt-4o-mini", request)
 
     A SPEC is `PREFIX` or `PREFIX:REST`: the prefix names a backend in the catalog, whose factory
-    gets the rest. `max_cost` (US dollars) and `token_limit` (prompts and answers together) limit
-    the whole run; see `Budget`. `price` is that of models whose provider states none. `cache` is
-    the file of a `ResponseCache`. `max_fallbacks` stops a run in which a model does not play; see
-    `FallbackGuard`. `notify` gets messages for people, for example about a backend that is down.
-    With `batches`, the batch endpoints of providers answer, at half the price (`keep_batches`).
+    gets the rest. `limits` are those of the whole run: its budget (see `Budget`), the price of
+    models whose provider states none, and the fallback moves that stop it (see `FallbackGuard`).
+    `cache` is the file of a `ResponseCache`. `notify` gets messages for people, for example about a
+    backend that is down. With `batches`, the batch endpoints of providers answer, at half the price
+    (`keep_batches`).
     """
 
     def __init__(
         self,
         settings: Settings | None = None,
+        limits: RunLimits | None = None,
         *,
-        max_cost: float | None = None,
-        token_limit: int | None = None,
-        price: Price | None = None,
         cache: Path | None = None,
-        max_fallbacks: int = 0,
         batches: bool = False,
         notify: Callable[[str], None] = notify_on_stderr,
     ) -> None:
-        """Raises UsageError for bad settings or limits, ArenaError for a cache that fails."""
+        """Raises UsageError for bad settings, ArenaError for a cache that fails."""
         settings = settings if settings is not None else Settings.load()
         if batches:
             settings = settings.model_copy(update={"service": settings.service.for_batches()})
@@ -115,38 +112,14 @@ class LLMService:
                 names = ", ".join(known)
                 raise UsageError(f"settings: {table} is not a backend; known: {names}")
         self._notify = notify
-        is_limited = max_cost is not None or token_limit is not None
-        self._budget = Budget(max_cost, token_limit) if is_limited else None
-        self._price = price
-        self._max_fallbacks = max_fallbacks
+        self._limits = limits or RunLimits(max_fallbacks=0)
+        budget = self._limits.max_cost, self._limits.token_limit
+        self._budget = None if budget == (None, None) else Budget(*budget)
         self._by_batches = batches
         self._cache = ResponseCache(cache, notify) if cache is not None else None
         self._shared_limits: dict[str, SharedLimits] = {}
         self._routes: dict[str, Route] = {}
         self._hints: set[str] = set()
-        self._trained: set[str] = set()
-
-    @classmethod
-    def limited(
-        cls,
-        limits: RunLimits,
-        settings: Settings | None = None,
-        *,
-        cache: Path | None = None,
-        batches: bool = False,
-        notify: Callable[[str], None] = notify_on_stderr,
-    ) -> LLMService:
-        """Return a service with the limits of a command. Raises as the constructor does."""
-        return cls(
-            settings,
-            max_cost=limits.max_cost,
-            token_limit=limits.token_limit,
-            price=limits.price,
-            cache=cache,
-            max_fallbacks=limits.max_fallbacks,
-            batches=batches,
-            notify=notify,
-        )
 
     def backend(self, spec: str) -> Backend:
         """Return the backend of this SPEC, which is made on first use.
@@ -172,15 +145,13 @@ class LLMService:
         """
         if spec in self._routes:
             raise UsageError(f"{redacted(spec)} has a backend already")
-        if is_trained:
-            self._trained.add(spec)
         budget = None if is_trained else self._budget
         if self._by_batches:
             backend = self._batched(spec, backend)
         traits = traits_of(backend)
         if stated := self.settings.models.get(spec):
             traits = stated.applied(traits)
-        price = traits.price or self._price
+        price = traits.price or self._limits.price
         if price and traits.by_batch:
             cached = price.cached and PRICE_SHARE * price.cached
             price = Price(PRICE_SHARE * price.input, PRICE_SHARE * price.output, cached)
@@ -195,7 +166,9 @@ class LLMService:
                 limits = limits.model_copy(update={"concurrency": 10**9})
             self._shared_limits[name] = SharedLimits(name, limits, self._notify)
         tally = Tally() if is_trained else self.ledger.tally(redacted(spec))
-        guard = FallbackGuard(redacted(spec), tally, 0 if is_trained else self._max_fallbacks)
+        guard = FallbackGuard(
+            redacted(spec), tally, 0 if is_trained else self._limits.max_fallbacks
+        )
         shared = self._shared_limits[name]
         self._routes[spec] = Route(redacted(spec), backend, traits, shared, tally, guard, budget)
 
@@ -226,23 +199,16 @@ class LLMService:
         for backend in batched:
             backend.journal = journal
 
-    def price(self, spec: str) -> Price | None:
-        """Return the price of this SPEC: its provider's or the stated one; None if unknown."""
-        return self._route(spec).traits.price
-
-    async def complete(self, spec: str, request: Request) -> Completion:
-        """Answer a request.
+    async def complete(self, spec: str, request: Request, *, is_check: bool = False) -> Completion:
+        """Answer a request; a check is not repeated after a timeout.
 
         Raises BackendError if the call has failed for good, and StopPlaying if no call can succeed
         any more: the budget is spent, the key is wrong, the backend stayed down.
         """
-        return await self._answer(spec, Call(request))
-
-    async def _answer(self, spec: str, call: Call) -> Completion:
         route = self._route(spec)
         if route.first is None:
             route.first = self._layers(spec, route)
-        return await route.first.complete(call)
+        return await route.first.complete(Call(request, is_check))
 
     def _layers(self, spec: str, route: Route) -> Layer:
         """Return the layers of a SPEC's calls, from the last one to the first."""
@@ -264,8 +230,8 @@ class LLMService:
         """
         if self._budget is None or self._by_batches:
             return nullcontext()
-        paid = [spec for spec in self.models(specs) if spec not in self._trained]
-        return self._budget.game([redacted(without_scaffold(spec)) for spec in paid])
+        is_paid = any(self._route(spec).budget for spec in self.models(specs))
+        return self._budget.game() if is_paid else nullcontext()
 
     def add_spent(self, cost: float, tokens: int) -> None:
         """Count against the budget what earlier sessions of the run have spent."""
@@ -287,7 +253,7 @@ class LLMService:
         sampling = Sampling(max_tokens=room)
         request = Request((Message("user", "Reply with: ok"),), sampling)
         try:
-            completion = await self._answer(spec, Call(request, is_check=True))
+            completion = await self.complete(spec, request, is_check=True)
         except BackendError as error:
             raise StopPlaying(
                 f"{route.name}: the check before the games failed: {error}; --set probe=false "

@@ -23,6 +23,7 @@ from arena.episodes.record import Episode
 from arena.episodes.replay import read_replay, verify
 from arena.llm.backend import Request, Sampling
 from arena.llm.service import LLMService
+from arena.llm.settings import RunLimits
 from arena.plugins.loader import make_game
 from backends.scripted import ScriptedBackend, ScriptedReply
 
@@ -144,7 +145,7 @@ def test_any_error_of_an_agent_counts_as_a_fallback() -> None:
         raise OverflowError("date value out of range")
 
     async def go() -> None:
-        async with LLMService(notify=QUIET, max_fallbacks=3) as llm:
+        async with LLMService(limits=RunLimits(max_fallbacks=3), notify=QUIET) as llm:
             llm.add("scripted", ScriptedBackend(fail))
             await play(Match(CLUEDO, ["scripted"] + ["bot:novice"] * 2, 3), llm=llm)
 

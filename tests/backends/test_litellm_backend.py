@@ -24,7 +24,7 @@ from arena.core.errors import BackendError, ContextOverflow, UsageError
 from arena.llm.backend import Completion, Message, Request, Sampling, Usage
 from arena.llm.ledger import Tally
 from arena.llm.service import LLMService
-from arena.llm.settings import Settings
+from arena.llm.settings import RunLimits, Settings
 from backends import litellm as backends_litellm
 from backends.litellm import PROVIDERS, LiteLLMBackend, any_provider, cohere, ollama
 from backends.litellm_client import READ_ONLY_REMARK, load_litellm
@@ -120,7 +120,9 @@ def test_what_a_failed_call_has_cost_is_in_the_ledger(
     limits = {"max_retries": 1, "backoff": 0.0}
 
     async def ask() -> Tally:
-        async with LLMService(settings(**limits), max_cost=1.0, notify=lambda _: None) as llm:
+        async with LLMService(
+            settings(**limits), RunLimits(max_cost=1.0), notify=lambda _: None
+        ) as llm:
             for _ in range(4):
                 with suppress(BackendError):
                     await llm.complete(spec, ASK)

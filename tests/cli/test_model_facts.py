@@ -10,7 +10,7 @@ import pytest
 from arena.cli import run
 from arena.llm.backend import Price
 from arena.llm.service import LLMService
-from arena.llm.settings import KeylessSettings
+from arena.llm.settings import KeylessSettings, RunLimits
 from backends.litellm_client import READ_ONLY_REMARK, load_litellm
 
 pytestmark = pytest.mark.filterwarnings(f"ignore:{READ_ONLY_REMARK}:UserWarning")
@@ -42,9 +42,9 @@ def test_models_of_litellms_table_have_a_price_and_are_known_to_think(
 ) -> None:
     assert run(f"{DRY_RUN} --seat 0={spec} --games 2 --max-cost 1 --json".split()) == 0
     assert json.loads(capsys.readouterr().out)["cost"] > 0
-    llm = LLMService(KeylessSettings.load(), max_cost=1)
+    llm = LLMService(KeylessSettings.load(), RunLimits(max_cost=1))
     assert llm.traits(spec).always_thinks is thinks
-    price = llm.price(spec)
+    price = llm.traits(spec).price
     assert price and 0 < price.input < price.output < 1e-3
 
 
@@ -61,7 +61,7 @@ def test_an_unknown_model_gets_the_lines_that_make_it_known(
         '[models."http://127.0.0.1:9/v1#tiny"]\nprice_in = 1\nprice_out = 3\nthinks = true\n'
     )
     assert run(command) == 0
-    llm = LLMService(KeylessSettings.load(), max_cost=1)
+    llm = LLMService(KeylessSettings.load(), RunLimits(max_cost=1))
     hosted, server = llm.traits("openai:gpt-99"), llm.traits("http://127.0.0.1:9/v1#tiny")
     assert hosted.price == Price(2 / 1e6, 8 / 1e6, 0.1 * 2 / 1e6) and hosted.always_thinks
     assert hosted.max_reply_tokens == 700 and hosted.cached_prefix == 1024

@@ -32,6 +32,7 @@ from arena.evaluation.records import GameResult, Slot
 from arena.evaluation.schedule import ExperimentSetup, play_slot, run_schedule
 from arena.llm.backend import Completion, Request
 from arena.llm.service import LLMService
+from arena.llm.settings import RunLimits
 from arena.plugins.loader import make_game
 from backends.scripted import ScriptedBackend, ScriptedReply
 from games.kuhn_poker.game import DealHands, KuhnPoker, KuhnPokerState
@@ -137,9 +138,8 @@ def with_processes(
     """Run a test with worker processes, none of which is left at its end."""
 
     async def go() -> LLMService:
-        llm = LLMService(
-            SETTINGS, max_cost=max_cost, max_fallbacks=max_fallbacks, notify=lambda _: None
-        )
+        limits = RunLimits(max_cost=max_cost, max_fallbacks=max_fallbacks)
+        llm = LLMService(SETTINGS, limits, notify=lambda _: None)
         async with llm:
             llm.add(SPECS[0], ScriptedBackend(answer))
             async with ProcessPool(workers, llm) as pool:
@@ -235,7 +235,7 @@ def test_the_budget_counts_a_game_of_this_process_once() -> None:
     """It waited for itself for ever."""
 
     async def go() -> Episode:
-        async with LLMService(SETTINGS, max_cost=1.0, notify=lambda _: None) as llm:
+        async with LLMService(SETTINGS, RunLimits(max_cost=1.0), notify=lambda _: None) as llm:
             llm.add(SPECS[0], ScriptedBackend(reply))
             async with asyncio.timeout(60), LocalExecutor(llm) as executor:
                 return await play_seed(executor, 1, SPECS)

@@ -15,7 +15,7 @@ from arena.core.errors import ArenaError, BackendError, StopPlaying, UsageError
 from arena.llm.backend import BackendTraits, Completion, Message, Request, Sampling
 from arena.llm.batches import PRICE_SHARE, BatchJournal, StoredBatch
 from arena.llm.service import LLMService
-from arena.llm.settings import Settings
+from arena.llm.settings import RunLimits, Settings
 from backends import litellm as backends_litellm
 from backends.litellm_client import (
     READ_ONLY_REMARK,
@@ -54,7 +54,7 @@ def service(
     quick = {"batch_seconds": 0.1, "backoff": 0.01, "read_timeout": 5.0, **limits}
     settings = Settings.load(service=quick)
     noted = notes.append if notes is not None else lambda _: None
-    return LLMService(settings, max_cost=max_cost, batches=True, notify=noted)
+    return LLMService(settings, RunLimits(max_cost=max_cost), batches=True, notify=noted)
 
 
 async def ask(

@@ -13,7 +13,7 @@ from arena.llm.backend import BackendTraits, Price
 from arena.llm.config_file import config_table
 from arena.llm.environment import address
 from arena.llm.service import LLMService
-from arena.llm.settings import Settings
+from arena.llm.settings import RunLimits, Settings
 from backends.scripted import ScriptedBackend
 
 
@@ -163,13 +163,13 @@ def test_a_wrong_value_is_named_by_its_place_and_not_shown(text: str, place: str
 def test_a_price_is_the_providers_or_the_stated_one_and_lines_for_people_go_to_stderr(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    llm = LLMService(price=Price(1.0, 2.0))
+    llm = LLMService(limits=RunLimits(price_in=1e6, price_out=2e6, price_cached=5e5))
     llm.add("scripted", ScriptedBackend([]))
-    assert llm.price("scripted") == Price(1.0, 2.0)
+    assert llm.traits("scripted").price == Price(1.0, 2.0, 0.5)
     known = ScriptedBackend([])
     known.traits = BackendTraits(price=Price(3.0, 4.0))  # type: ignore[attr-defined]
     llm.add("known", known)
-    assert llm.price("known") == Price(3.0, 4.0)
+    assert llm.traits("known").price == Price(3.0, 4.0)
     llm.hint("topic", "said to people")
     llm.hint("topic", "said to people again")
     shown = capsys.readouterr()

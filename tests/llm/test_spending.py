@@ -14,6 +14,7 @@ from scripted_table import ASK, SPEC, Busy, Table, check_sums, quick, settle, ta
 
 from arena.core.errors import BackendError, BudgetSpent, UsageError
 from arena.llm.backend import Completion, Price, traits_of
+from arena.llm.config import SettingsLayer
 from arena.llm.ledger import Tally
 from arena.llm.service import LLMService
 from arena.llm.settings import RunLimits
@@ -36,7 +37,7 @@ def test_tokens_stop_before_they_are_exceeded_whatever_is_in_flight() -> None:
 
 
 def test_dollars_stop_before_they_are_exceeded_whatever_is_in_flight() -> None:
-    llm = LLMService(quick(concurrency=50), max_cost=0.10)
+    llm = LLMService(quick(concurrency=50), RunLimits(max_cost=0.10))
     backend = Busy(
         lambda _: ScriptedReply(
             "y", prompt_tokens=20, completion_tokens=80, cost=0.007, seconds=0.005
@@ -99,7 +100,7 @@ def test_cached_tokens_of_a_prompt_have_a_price_of_their_own() -> None:
         cached = {"prompt_tokens_details": {"cached_tokens": 800}}
         usage = {"prompt_tokens": 1000, "completion_tokens": 10, **cached}
         with Misbehaving(usage_of=usage) as server:
-            async with LLMService.limited(limits, quick()) as llm:
+            async with LLMService(quick(), limits) as llm:
                 await llm.complete(f"{server.openai_url}#tiny", ASK)
                 return llm.ledger.total().cost
 
@@ -185,8 +186,8 @@ def test_answers_without_usage_are_counted_and_priced_by_an_estimate_that_is_sai
         spec = f"{server.openai_url}#tiny"
 
         async def run() -> Tally:
-            price = Price(1e-6, 1e-5)
-            async with LLMService(quick(), max_cost=1, price=price, notify=said.append) as llm:
+            limits = RunLimits(max_cost=1, price_in=1, price_out=10)
+            async with LLMService(quick(), limits, notify=said.append) as llm:
                 for _ in range(3):
                     await llm.complete(spec, ASK)
                 return llm.ledger.tallies[spec]
@@ -205,10 +206,11 @@ def test_a_hosted_model_without_a_price_is_refused_before_any_call(
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-no")
     with pytest.raises(UsageError, match=r"openai:never-heard-of: its price.*price_in"):
-        LLMService(quick(), max_cost=1).backend("openai:never-heard-of")
-    LLMService(quick(), max_cost=1, price=Price(0, 0)).backend("openai:never-heard-of")
+        LLMService(quick(), RunLimits(max_cost=1)).backend("openai:never-heard-of")
+    free = RunLimits(max_cost=1, price_in=0, price_out=0)
+    LLMService(quick(), free).backend("openai:never-heard-of")
     LLMService(quick()).backend("openai:never-heard-of")
-    llm = LLMService(quick(), max_cost=1)
+    llm = LLMService(quick(), RunLimits(max_cost=1))
     assert traits_of(llm.backend("openai:gpt-4o-mini")).price == Price(1.5e-7, 6e-7, 7.5e-8)
 
 
@@ -230,7 +232,7 @@ def test_one_budget_for_all_backends() -> None:
 
 def test_a_budget_below_nothing_is_refused() -> None:
     with pytest.raises(UsageError, match="--max-cost"):
-        LLMService(quick(), max_cost=-1)
+        RunLimits.of_layers([SettingsLayer("flag", {"max_cost": -1})])
 
 
 CALL = ScriptedReply("yes", prompt_tokens=10, completion_tokens=40, cost=0.003, seconds=0.001)

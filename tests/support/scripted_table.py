@@ -12,7 +12,7 @@ from arena.core.errors import ArenaError
 from arena.llm.backend import Completion, Message, Price, Request, Sampling, Token
 from arena.llm.ledger import Tally
 from arena.llm.service import LLMService
-from arena.llm.settings import ServiceSettings, Settings
+from arena.llm.settings import RunLimits, ServiceSettings, Settings
 from backends.scripted import ScriptedBackend, ScriptedReply
 
 Replies = Iterable[str | ScriptedReply] | Callable[[Request], str | ScriptedReply]
@@ -61,9 +61,12 @@ def table(
     said: list[str] = []
     llm = LLMService(
         quick(**limits),
-        max_cost=max_cost,
-        token_limit=token_limit,
-        price=price,
+        RunLimits(
+            max_cost=max_cost,
+            token_limit=token_limit,
+            price_in=None if price is None else 1e6 * price.input,
+            price_out=None if price is None else 1e6 * price.output,
+        ),
         cache=cache,
         notify=said.append,
     )

@@ -126,7 +126,7 @@ class OwnGames:
         self.host = host
         self.log = log
         self.view = view
-        self.llm = LLMService.limited(config.limits, settings, notify=view.notify)
+        self.llm = LLMService(settings, config.limits, notify=view.notify)
         self.game = game = make_game(config.game, **config.options)
         # Everything that may be wrong with the config fails in this constructor.
         parsed = parse_config(config, game, self.llm)

@@ -45,7 +45,7 @@ def check_config(config: TrainConfig, settings: Settings) -> None:
     """Raise UsageError if a run is not possible with this config."""
 
     async def parse() -> None:
-        async with LLMService.limited(config.limits, settings, notify=lambda _: None) as llm:
+        async with LLMService(settings, config.limits, notify=lambda _: None) as llm:
             parse_config(config, make_game(config.game, **config.options), llm)
 
     asyncio.run(parse())

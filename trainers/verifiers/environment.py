@@ -279,7 +279,7 @@ class GameEnv(vf.Env[GameEnvConfig]):  # type: ignore[misc]
     async def run(self, task: GameTask, agents: vf.Agents) -> None:
         """Play the game of a task. Raises StopPlaying if a model gave no answer."""
         async with AsyncExitStack() as stack:
-            service = LLMService.limited(RunLimits(), self._settings)
+            service = LLMService(self._settings, RunLimits())
             llm = await stack.enter_async_context(service)
             models: dict[int, ModelSeat] = {}
             for number, seat in enumerate(self.config.seats):

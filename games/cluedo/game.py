@@ -29,7 +29,7 @@ class Cluedo(CluedoSetting):
     """
 
     Text = "games.cluedo.text.cluedo_text:CluedoText"
-    Analysis = "games.cluedo.analysis.facet:CluedoAnalysis"
+    Analysis = "games.cluedo.analysis.assessor:CluedoAnalysis"
     Arrays = "games.cluedo.facts:CluedoArrays"
     View = "games.cluedo.views.view:CluedoView"
     default_bots = ("detective", "novice")

@@ -17,7 +17,7 @@ from plain_count import plain_marginals
 
 from arena.core.action import CHANCE, Action, Step
 from arena.core.event import Event
-from games.cluedo.analysis.facet import CluedoAnalysis
+from games.cluedo.analysis.assessor import CluedoAnalysis
 from games.cluedo.game import Cluedo
 from games.cluedo.inference.constraints import Constraints, Contradiction, Holder, propagate
 from games.cluedo.inference.counting import DealCount

@@ -32,7 +32,7 @@ LIGHT = (
     "arena.evaluation.document.verdict",
     "arena.llm.service",
     "backends.openai_http",
-    "games.cluedo.analysis.facet",
+    "games.cluedo.analysis.assessor",
     "games.cluedo.bots",
     "games.cluedo.text.cluedo_text",
     "openai",

@@ -1,26 +1,40 @@
-"""Assessment of a game of Cluedo by exact knowledge.
+"""Assessment of a game of Cluedo by exact knowledge, and the facet that holds it.
 
 Each seat has its own exact knowledge, which assumes that refuters choose evenly among the cards
 they can show. `measures` lists the measures, `judgements` the facts of each kind of assessment.
 
 A measure for comparisons must not move because games get shorter or longer. So each is taken in the
 same position: against the best choice or a random one there, or separately for positions that are
-equally far (`_stage`) or equally hard (`Facts.candidates`). The others only serve rewards and
+equally far (`STAGES`) or equally hard (`Facts.candidates`). The others only serve rewards and
 summaries.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import random
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 
 from pydantic import JsonValue
 
-from arena import Action, Assessment, Outcome, Ply, WeightedSum
+from arena import (
+    Action,
+    Assessment,
+    Comment,
+    Event,
+    GameAnalysis,
+    Knowledge,
+    Ply,
+    Step,
+    WeightedSum,
+)
 from arena.core.analysis import SeatAssessor
+from arena.core.text import bits_text, percentage
 from games.cluedo.analysis.beliefs import belief_measurements
 from games.cluedo.analysis.judgements import (
+    DECISION_KINDS,
+    JUDGEMENTS,
     NEGLIGIBLE,
     AccusationFacts,
     AnswerFacts,
@@ -28,29 +42,34 @@ from games.cluedo.analysis.judgements import (
     RefutationFacts,
     SuggestionFacts,
 )
-from games.cluedo.analysis.measures import STAGES, TURNS
+from games.cluedo.analysis.measures import FACTS, MEASURES, STAGES, TURNS
 from games.cluedo.inference.answers import AnswerDistribution
-from games.cluedo.inference.information import (
-    QuestionValues,
-    ScoredQuestion,
-    break_even,
-)
+from games.cluedo.inference.information import QuestionValues, ScoredQuestion, break_even
 from games.cluedo.inference.knowledge import CluedoKnowledge
 from games.cluedo.rules.cards import Triple
-from games.cluedo.rules.events import PASSAGE, ROLL, Accuse, EndTurn, Show, Suggest
+from games.cluedo.rules.events import (
+    PASSAGE,
+    ROLL,
+    Accuse,
+    Accused,
+    DealCards,
+    EndTurn,
+    Show,
+    Suggest,
+)
 from games.cluedo.rules.setting import CluedoSetting
 from games.cluedo.rules.state import CluedoState, TurnPhase
 
 _MAY_ACCUSE = (TurnPhase.START, TurnPhase.SUGGEST, TurnPhase.ACCUSE)
+
+REFUTATIONS = ("refutation", "forced refutation")
+"""Kinds of assessments of a shown card: with a choice among several cards, and without."""
 
 
 @dataclass(slots=True)
 class SeatHistory:
     """Record of one seat, updated by the assessor."""
 
-    knowledge: CluedoKnowledge
-    entropy_dealt: float | None = None
-    """Entropy of the envelope after the deal, in bits, if it is needed."""
     own_turns: int = 0
     """Number of own turns so far."""
     latest_turn: int = 0
@@ -61,125 +80,6 @@ class SeatHistory:
     """True from the first decision on at which the envelope was provable and could be accused."""
     turns_passed: int = 0
     """Number of own turns that the player ended although the envelope was provable."""
-    accused: bool = False
-
-    def note_opportunity(self, ply: Ply) -> None:
-        """Note a decision at which accusing is legal."""
-        # Knowledge never shrinks: what is provable once stays so.
-        self.is_provable = self.is_provable or self.knowledge.is_certain()
-        if self.is_provable:
-            self.turns_passed += isinstance(ply.decision.action, EndTurn)
-
-    # Turns and accusations
-
-    def judge_turn(self, ply: Ply) -> Assessment:
-        """Record the entropy at the start of a turn."""
-        entropy = self.knowledge.entropy()
-        measured = self.own_turns in TURNS
-        measurements = {f"entropy/{self.own_turns}": WeightedSum(entropy)} if measured else {}
-        facts = {"own_turn": self.own_turns, "entropy": entropy}
-        return Assessment(ply.number, ply.player, "turn", facts, measurements)
-
-    def judge_accusation(
-        self, ply: Ply, probability: float, break_even: float, correct: bool
-    ) -> Assessment:
-        """Assess an accusation by its probability in the accuser's view."""
-        facts = AccusationFacts(probability, break_even, correct, self.is_provable)
-        measurements = {
-            "accusations_right": WeightedSum(float(correct)),
-            "accusation_probability": WeightedSum(probability),
-            "premature": WeightedSum(float(facts.premature)),
-        }
-        if facts.provable:
-            # A provable envelope that was accused rightly was not missed: total 0, weight 1.
-            missed = WeightedSum(float(not correct))
-            measurements["missed"] = missed
-            if not self.turns_passed:
-                measurements[self._first_chance] = missed
-        return facts.assessment("accusation", ply.number, ply.player, measurements)
-
-    @property
-    def _first_chance(self) -> str:
-        """The measure of the first turn in which the envelope was provable.
-
-        Only the first turn counts: how many follow depends on when other players end the game.
-        """
-        return "missed_seen" if self.knowledge.facts.name_envelope else "missed_deduced"
-
-    def judge_missed_accusation(self, ply: Ply) -> Assessment:
-        """Assess a turn that ends although only one envelope is possible."""
-        envelope, turns = next(iter(self.knowledge.envelopes())), self.turns_passed
-        measurements = {"missed": WeightedSum(1.0)}
-        # This turn is among the turns passed already.
-        if turns == 1:
-            measurements[self._first_chance] = WeightedSum(1.0)
-        facts = MissedAccusationFacts(list(envelope), turns)
-        return facts.assessment("missed accusation", ply.number, ply.player, measurements)
-
-    # Questions and answers
-
-    def _stage(self, entropy: float) -> str:
-        """Return the measure of a question asked at this entropy of the envelope."""
-        dealt = self.knowledge.facts.entropy_dealt
-        left = entropy / dealt if dealt else 0.0
-        # An unlikely answer may raise the entropy above that of the deal: still the first stage.
-        return next(stage.measure for stage in STAGES if left >= stage.least)
-
-    def judge_suggestion(self, ply: Ply, facts: SuggestionFacts) -> Assessment:
-        """Assess a question by its expected information: the player did not choose the answer."""
-        measurements = {}
-        if facts.best > NEGLIGIBLE:
-            # Ratio of sums over a game: questions with much to gain weigh more.
-            value = WeightedSum(facts.expected, facts.best)
-            measurements = {"efficiency": value, self._stage(facts.entropy_before): value}
-        return facts.assessment("suggestion", ply.number, ply.player, measurements)
-
-    def judge_skipped_question(self, ply: Ply) -> Iterator[Assessment]:
-        """Assess a turn without a question: its gain is 0 of what the best question would give."""
-        entropy = self.knowledge.entropy()
-        # A player that knows the envelope has nothing to ask.
-        if entropy < NEGLIGIBLE:
-            return
-        best = QuestionValues(self.knowledge).best(self.open_questions)
-        if best.bits > NEGLIGIBLE:
-            question: list[JsonValue] = [*best.suggestion.triple]
-            facts: dict[str, JsonValue] = {"best": best.bits, "best_question": question}
-            measurements = {self._stage(entropy): WeightedSum(0.0, best.bits)}
-            yield Assessment(ply.number, ply.player, "skipped question", facts, measurements)
-
-    def judge_answer(self, question: Ply, asked: SuggestionFacts) -> Assessment:
-        """Assess the bits that the question gained; the difference to the expectation is luck."""
-        after = self.knowledge.entropy()
-        gained = asked.entropy_before - after
-        luck = WeightedSum(gained - asked.expected)
-        measurements = {"bits": WeightedSum(gained), "luck": luck}
-        facts = AnswerFacts(gained, asked.expected, asked.entropy_before, after)
-        return facts.assessment("answer", question.number, question.player, measurements)
-
-
-REFUTATIONS = ("refutation", "forced refutation")
-"""Kinds of assessments of a shown card: with a choice among several cards, and without."""
-
-
-def refutation_kind(choices: Sequence[str]) -> str:
-    """Return the kind of a refutation by the cards that could be shown."""
-    return REFUTATIONS[len(choices) == 1]
-
-
-def judge_refutation(ply: Ply, card: str, leaks: Mapping[str, float]) -> Assessment:
-    """Assess the information that the shown card gives; `leaks` has the bits of each card."""
-    facts = RefutationFacts(leaks[card], min(leaks.values()), len(leaks))
-    measurements = {}
-    if facts.choices > 1:
-        # Only with a choice: a forced card is no decision.
-        excess = facts.leaked - facts.least
-        measurements["excess_leak"] = WeightedSum(excess)
-        # A card drawn at random has this expectation in every position. So a player that draws has
-        # the ratio 1, and one that gives least has 0, in short and in long games.
-        at_random = sum(leaks.values()) / len(leaks) - facts.least
-        if at_random > NEGLIGIBLE:
-            measurements["leak_ratio"] = WeightedSum(excess, at_random)
-    return facts.assessment(refutation_kind([*leaks]), ply.number, ply.player, measurements)
 
 
 class PositionValues:
@@ -211,12 +111,9 @@ class PositionValues:
         entropy = self.questions.position.entropy
         return SuggestionFacts(expected, best.bits, list(best.suggestion.triple), entropy)
 
-    def probability(self, accused: Triple) -> float:
-        """Return the probability of an envelope."""
-        return self._envelopes.get(accused, 0.0)
-
     @cached_property
-    def _envelopes(self) -> dict[Triple, float]:
+    def envelopes(self) -> dict[Triple, float]:
+        """Probabilities of the possible envelopes."""
         return self._knowledge.envelopes()
 
     @cached_property
@@ -237,14 +134,12 @@ class PendingQuestion:
     facts: SuggestionFacts | None
     """None if only the refutation is assessed."""
 
-    def leaks(self, refuter: int, choices: Iterable[str]) -> dict[str, float]:
-        """Return the bits about the envelope that each of these cards would give."""
-        leaks = self.answers.leaks(refuter)
-        return {card: leaks[card] for card in choices}
-
 
 class CluedoAssessor(SeatAssessor):
     """Assessor of one game. Only what the wanted assessments need is computed.
+
+    The contents of the envelope, once announced or seen, are not a deduction: a seat's knowledge
+    ends with its accusation, and with the right accusation of any seat.
 
     Example:
         >>> import random
@@ -269,54 +164,30 @@ class CluedoAssessor(SeatAssessor):
         # A refutation is assessed by the suggester's knowledge, and any seat may be the suggester.
         judged = any(map(self._wants, REFUTATIONS))
         known = range(self.game.num_players) if judged else self._assessed
-        self._seats = {player: SeatHistory(CluedoKnowledge(self.game, player)) for player in known}
-        self._pending: PendingQuestion | None = None
+        self._knowledge = {player: CluedoKnowledge(self.game, player) for player in known}
+        self._history = {player: SeatHistory() for player in known}
+        self._learning = set(known)
+        self._question: PendingQuestion | None = None
         self._position: PositionValues | None = None
 
     def ply(self, ply: Ply) -> list[Assessment]:
         """Process the next ply; return the new assessments of this ply and of earlier ones."""
-        assessments, action = list[Assessment](), ply.decision.action
-        # Everything in this block is judged in the position before the ply, so before `_advance`.
-        if ply.player == self._state.player and self._state.phase in _MAY_ACCUSE:
-            if ply.player in self._assessed:
-                assessments += self._assess_decision(ply)
-            if isinstance(action, Suggest):
-                self._pending = self._pending_question(ply, action)
-                if self._pending and self._pending.facts and self._wants("suggestion"):
-                    seat = self._seats[ply.player]
-                    assessments.append(seat.judge_suggestion(ply, self._pending.facts))
-            elif isinstance(action, Accuse) and ply.player in self._seats:
-                self._seats[ply.player].accused = True
-        if isinstance(action, Show):
-            choices = self._state.choices
-            if self._wants(refutation_kind(choices), ply.player):
-                assert self._pending is not None
-                leaks = self._pending.leaks(ply.player, choices)
-                assessments.append(judge_refutation(ply, action.card, leaks))
-        # From here on the state is that after the ply.
-        self._advance(ply)
+        # Every decision is judged in the position before it.
+        found = super().ply(ply)
+        self._state.apply(ply.player, ply.decision.action)
+        self._position = None
         # The answer is complete as soon as no card has to be shown.
-        if self._pending and self._state.phase is not TurnPhase.REFUTE:
-            question = self._pending.ply
-            if self._pending.facts and self._wants("answer"):
-                seat = self._seats[question.player]
-                assessments.append(seat.judge_answer(question, self._pending.facts))
-            self._pending = None
-        return assessments
+        if self._question and self._state.phase is not TurnPhase.REFUTE:
+            found += self._judge_answer(self._question)
+            self._question = None
+        return found
 
-    def end(self, outcome: Outcome) -> list[Assessment]:
-        """Return the assessments of the knowledge of each seat.
-
-        This changes nothing: before the end of the game, it describes the current position.
-        """
-        assessments = list[Assessment]()
-        for player in self._assessed:
-            seat = self._seats[player]
-            # It is set only if the kind "knowledge" is wanted for this player.
-            if seat.entropy_dealt is not None:
-                end = seat.knowledge.entropy()
-                assessments.append(self._knowledge_of(player, seat.entropy_dealt, end))
-        return assessments
+    def _witness(self, event: Event) -> None:
+        if isinstance(event, Accused):
+            self._learning -= self._learning if event.correct else {event.player}
+        for seat in self._learning:
+            if event.seen_by(seat):
+                self._knowledge[seat].update(event)
 
     def appraise(self, player: int, action: Action) -> dict[str, JsonValue]:
         """Return the facts of an action that `player` may take now, before its result is known.
@@ -333,96 +204,244 @@ class CluedoAssessor(SeatAssessor):
                 return facts
             case Accuse(triple=triple):
                 position = self._position_values(player)
-                odds = position.probability(triple), position.break_even
-                return {"probability": odds[0], "break_even": odds[1]}
-            case Show(card) if self._pending:
-                leaks = self._pending.leaks(player, self._state.choices)
+                probability = position.envelopes.get(triple, 0.0)
+                return {"probability": probability, "break_even": position.break_even}
+            case Show(card) if self._question:
+                leaks = self._leaks(self._question, player)
                 return asdict(RefutationFacts(leaks[card], min(leaks.values()), len(leaks)))
         return {}
-
-    def _advance(self, ply: Ply) -> None:
-        """Apply the ply; every seat that is still in the game takes in what it witnesses.
-
-        The contents of the envelope, once announced or seen, are not a deduction: a seat's
-        knowledge ends with its accusation, and with the right accusation of any seat.
-        """
-        self._position = None
-        action = ply.decision.action
-        is_deal = self._state.phase is TurnPhase.DEAL
-        solved = isinstance(action, Accuse) and action.triple == self._state.envelope
-        self._state.apply(ply.player, action)
-        self._latest_ply = ply.number
-        for player, seat in self._seats.items():
-            # `accused` is set before this call, so the accuser's own envelope event is excluded
-            # too.
-            if solved or seat.accused:
-                continue
-            for event in ply.events:
-                if event.seen_by(player):
-                    seat.knowledge.update(event)
-            if is_deal and self._wants("knowledge", player):
-                seat.entropy_dealt = seat.knowledge.entropy()
 
     def _position_values(self, player: int) -> PositionValues:
         """Return the values for the player in turn; they are shared within one position."""
         if self._position is None:
-            self._position = PositionValues(self._state, self._seats[player].knowledge)
+            self._position = PositionValues(self._state, self._knowledge[player])
         return self._position
+
+    def _judge_decision(self, ply: Ply, knowledge: CluedoKnowledge) -> list[Assessment]:
+        if isinstance(ply.decision.action, Show):
+            return list(self._judge_refutation(ply, ply.decision.action.card))
+        if self._state.phase not in _MAY_ACCUSE:
+            return []
+        found = list(self._judge_chance(ply, knowledge)) if ply.player in self._assessed else []
+        if isinstance(ply.decision.action, Suggest):
+            found += self._judge_suggestion(ply, ply.decision.action, knowledge)
+        return found
 
     # Turns and accusations
 
-    def _assess_decision(self, ply: Ply) -> Iterator[Assessment]:
+    def _judge_chance(self, ply: Ply, knowledge: CluedoKnowledge) -> Iterator[Assessment]:
         """Assess a decision at which accusing is legal.
 
         Every turn has at least one, unless the pawn cannot move.
         """
-        seat, action = self._seats[ply.player], ply.decision.action
+        seat, action = self._history[ply.player], ply.decision.action
         if seat.latest_turn != self._state.turn:
             # The first decision of a turn; a turn has several.
             seat.latest_turn, seat.own_turns = self._state.turn, seat.own_turns + 1
             seat.open_questions = ()
             if self._wants("turn"):
-                yield seat.judge_turn(ply)
+                entropy, turn = knowledge.entropy(), seat.own_turns
+                measured = {f"entropy/{turn}": WeightedSum(entropy)} if turn in TURNS else {}
+                facts = {"own_turn": turn, "entropy": entropy}
+                yield Assessment(ply.number, ply.player, "turn", facts, measured)
         if self._wants("beliefs") and "beliefs" in ply.decision.details:
-            stated = ply.decision.details["beliefs"]
-            measurements = belief_measurements(stated, seat.knowledge)
-            yield Assessment(ply.number, ply.player, "beliefs", measurements=measurements)
-        ends_turn = isinstance(action, EndTurn)
+            stated = belief_measurements(ply.decision.details["beliefs"], knowledge)
+            yield Assessment(ply.number, ply.player, "beliefs", measurements=stated)
         if self._wants("accusation") or self._wants("missed accusation"):
-            seat.note_opportunity(ply)
+            # Knowledge never shrinks: what is provable once stays so.
+            seat.is_provable = seat.is_provable or knowledge.is_certain()
+            seat.turns_passed += seat.is_provable and isinstance(action, EndTurn)
         if isinstance(action, Accuse) and self._wants("accusation"):
-            position = self._position_values(ply.player)
-            right = action.triple == self._state.envelope
-            yield seat.judge_accusation(
-                ply, position.probability(action.triple), position.break_even, right
-            )
+            yield self._judge_accusation(ply, action, seat)
         if self._wants("skipped question"):
-            yield from self._skipped_question(ply, seat)
-        if ends_turn and self._wants("missed accusation") and seat.is_provable:
-            yield seat.judge_missed_accusation(ply)
+            yield from self._judge_skipped_question(ply, seat, knowledge)
+        if isinstance(action, EndTurn) and self._wants("missed accusation") and seat.is_provable:
+            measurements = {"missed": WeightedSum(1.0)}
+            # This turn is among the turns passed already.
+            if seat.turns_passed == 1:
+                measurements[_first_chance(knowledge)] = WeightedSum(1.0)
+            envelope = list(next(iter(knowledge.envelopes())))
+            missed = MissedAccusationFacts(envelope, seat.turns_passed)
+            yield missed.assessment("missed accusation", ply, measurements)
 
-    def _skipped_question(self, ply: Ply, seat: SeatHistory) -> Iterator[Assessment]:
-        """Assess a turn that ends without a question although the player could have asked one."""
+    def _judge_accusation(self, ply: Ply, accusation: Accuse, seat: SeatHistory) -> Assessment:
+        """Assess an accusation by its probability in the accuser's view."""
+        correct = accusation.triple == self._state.envelope
+        position = self._position_values(ply.player)
+        probability = position.envelopes.get(accusation.triple, 0.0)
+        facts = AccusationFacts(probability, position.break_even, correct, seat.is_provable)
+        measurements = {
+            "accusations_right": WeightedSum(float(correct)),
+            "accusation_probability": WeightedSum(probability),
+            "premature": WeightedSum(float(facts.premature)),
+        }
+        if facts.provable:
+            # A provable envelope that was accused rightly was not missed: total 0, weight 1.
+            missed = WeightedSum(float(not correct))
+            measurements["missed"] = missed
+            if not seat.turns_passed:
+                measurements[_first_chance(self._knowledge[ply.player])] = missed
+        return facts.assessment("accusation", ply, measurements)
+
+    # Questions and answers
+
+    def _judge_skipped_question(
+        self, ply: Ply, seat: SeatHistory, knowledge: CluedoKnowledge
+    ) -> Iterator[Assessment]:
+        """Assess a turn that ends without a question: its gain is 0 of that of the best one."""
         # On the board a turn may have several such decisions; the last of them counts. A question
         # is legal once in a turn.
-        seat.open_questions = self._state.legal_actions(ply.player).of(Suggest) or (
-            seat.open_questions
-        )
-        match ply.decision.action:
-            case Suggest():
-                seat.open_questions = ()
-            case EndTurn() if seat.open_questions:
-                yield from seat.judge_skipped_question(ply)
+        questions = self._state.legal_actions(ply.player).of(Suggest) or seat.open_questions
+        action = ply.decision.action
+        seat.open_questions = () if isinstance(action, Suggest) else questions
+        # A player that knows the envelope has nothing to ask.
+        if not isinstance(action, EndTurn) or not questions or knowledge.entropy() < NEGLIGIBLE:
+            return
+        best = QuestionValues(knowledge).best(questions)
+        if best.bits > NEGLIGIBLE:
+            question = list[JsonValue](best.suggestion.triple)
+            facts: dict[str, JsonValue] = {"best": best.bits, "best_question": question}
+            measurements = {_stage(knowledge): WeightedSum(0.0, best.bits)}
+            yield Assessment(ply.number, ply.player, "skipped question", facts, measurements)
 
-    # Questions
+    def _judge_suggestion(
+        self, ply: Ply, suggestion: Suggest, knowledge: CluedoKnowledge
+    ) -> Iterator[Assessment]:
+        """Assess a question by its expected information, and keep it until it is answered.
 
-    def _pending_question(self, ply: Ply, suggestion: Suggest) -> PendingQuestion | None:
-        """Return the values of a question; None if no wanted assessment needs them."""
+        The player did not choose the answer.
+        """
         assessed = self._wants("suggestion", ply.player) or self._wants("answer", ply.player)
         shown = self._state.refutation_of(suggestion.triple)
-        if not assessed and not (shown and self._wants(refutation_kind(shown[1]), shown[0])):
-            return None
+        if not assessed and not (shown and self._wants(REFUTATIONS[len(shown[1]) == 1], shown[0])):
+            return
         position = self._position_values(ply.player)
         answers = position.questions.answers(suggestion.triple)
         facts = position.suggestion(suggestion, answers.information()) if assessed else None
-        return PendingQuestion(ply, answers, facts)
+        self._question = PendingQuestion(ply, answers, facts)
+        if facts and self._wants("suggestion"):
+            measurements = {}
+            if facts.best > NEGLIGIBLE:
+                # Ratio of sums over a game: questions with much to gain weigh more.
+                value = WeightedSum(facts.expected, facts.best)
+                measurements = {"efficiency": value, _stage(knowledge): value}
+            yield facts.assessment("suggestion", ply, measurements)
+
+    def _judge_answer(self, question: PendingQuestion) -> Iterator[Assessment]:
+        """Assess the bits that a question gained; the difference to the expectation is luck."""
+        asked = question.facts
+        if asked and self._wants("answer"):
+            after = self._knowledge[question.ply.player].entropy()
+            gained = asked.entropy_before - after
+            luck = WeightedSum(gained - asked.expected)
+            facts = AnswerFacts(gained, asked.expected, asked.entropy_before, after)
+            yield facts.assessment(
+                "answer", question.ply, {"bits": WeightedSum(gained), "luck": luck}
+            )
+
+    def _leaks(self, question: PendingQuestion, refuter: int) -> dict[str, float]:
+        """Return the bits about the envelope that each card gives that may be shown."""
+        leaks = question.answers.leaks(refuter)
+        return {card: leaks[card] for card in self._state.choices}
+
+    def _judge_refutation(self, ply: Ply, card: str) -> Iterator[Assessment]:
+        """Assess the information that the shown card gives."""
+        kind = REFUTATIONS[len(self._state.choices) == 1]
+        if not self._wants(kind, ply.player):
+            return
+        assert self._question is not None
+        leaks = self._leaks(self._question, ply.player)
+        facts = RefutationFacts(leaks[card], min(leaks.values()), len(leaks))
+        measurements = {}
+        if facts.choices > 1:
+            # Only with a choice: a forced card is no decision.
+            excess = facts.leaked - facts.least
+            measurements["excess_leak"] = WeightedSum(excess)
+            # A card drawn at random has this expectation in every position. So a player that draws
+            # has the ratio 1, and one that gives least has 0, in short and in long games.
+            at_random = sum(leaks.values()) / len(leaks) - facts.least
+            if at_random > NEGLIGIBLE:
+                measurements["leak_ratio"] = WeightedSum(excess, at_random)
+        yield facts.assessment(kind, ply, measurements)
+
+
+def _first_chance(knowledge: CluedoKnowledge) -> str:
+    """Return the measure of the first turn in which the envelope was provable.
+
+    Only the first turn counts: how many follow depends on when other players end the game.
+    """
+    return "missed_seen" if knowledge.facts.name_envelope else "missed_deduced"
+
+
+def _stage(knowledge: CluedoKnowledge) -> str:
+    """Return the measure of a question that is asked now, by the share of entropy that is left."""
+    dealt = knowledge.facts.entropy_dealt
+    left = knowledge.entropy() / dealt if dealt else 0.0
+    # An unlikely answer may raise the entropy above that of the deal: still the first stage.
+    return next(stage.measure for stage in STAGES if left >= stage.least)
+
+
+class CluedoAnalysis(GameAnalysis):
+    """Exact knowledge, judgements and other worlds of Cluedo."""
+
+    game: CluedoSetting
+    has_sheet = True
+    facts = FACTS
+    measures = MEASURES
+    decision_kinds = DECISION_KINDS
+    is_judged_by_default = True
+    knowledge_type = CluedoKnowledge
+    assessor_type = CluedoAssessor
+
+    def comment(self, assessment: Assessment) -> Comment | None:
+        """Return the comment on an assessment.
+
+        None if there is nothing to say, or if another kind of assessment says it of the same ply.
+        """
+        kind = JUDGEMENTS.get(assessment.kind)
+        return kind.of(assessment).comment() if kind else None
+
+    def consequences(self, knowledge: Knowledge, actions: Collection[Action]) -> dict[Action, str]:
+        """Return the expected information of questions and the chances of accusations."""
+        assert isinstance(knowledge, CluedoKnowledge)
+        questions, envelopes = QuestionValues(knowledge), knowledge.envelopes()
+        # Rounded, so that equal values stay in the order of the game.
+        values: dict[Action, float] = {}
+        for action in actions:
+            if isinstance(action, Suggest):
+                values[action] = round(questions.bits(action.triple), 9)
+            elif isinstance(action, Accuse):
+                values[action] = round(envelopes.get(action.triple, 0.0), 9)
+        return {
+            action: f"right with probability {percentage(value)}"
+            if isinstance(action, Accuse)
+            else f"{bits_text(value)} of information expected"
+            for action, value in sorted(values.items(), key=lambda item: -item[1])
+        }
+
+    def resample(self, history: Sequence[Step], player: int, rng: random.Random) -> list[Step]:
+        """Return the same public history over another deal that `player` considers possible.
+
+        All actions stay the same, except for the cards that other players show each other: these
+        are drawn again among the cards that the new deal allows.
+        """
+        if not history:
+            return []
+        # First pass, over the real history: the events that the player has witnessed.
+        state = CluedoState(self.game).apply_all(history)
+        # Without a refuter model every consistent deal may be drawn.
+        witnessed = state.log.witnessed[player]
+        knowledge = CluedoKnowledge.after(self.game, player, witnessed, "logic")
+        # Second pass, over the new deal. It agrees with every "cannot refute" and every showing, so
+        # each public action is legal again, and the same seats refute.
+        state, steps = CluedoState(self.game), list[Step]()
+        for step in history:
+            action = step.action
+            if isinstance(action, DealCards):
+                action = knowledge.sample(rng)
+            # A card that the player showed or was shown is known to it and stays.
+            elif isinstance(action, Show) and player not in (step.player, state.player):
+                action = rng.choice(state.legal_actions(step.player))
+            steps.append(Step(step.player, action))
+            state.apply(step.player, action)
+        return steps

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
-from arena import Assessment, Comment, DecisionKind
+from arena import Assessment, Comment, DecisionKind, Ply
 from arena.core.analysis import Measurements
 from arena.core.text import bits_text, decimal
 
@@ -39,11 +39,9 @@ class MoveFacts:
         facts: Any = assessment.facts
         return cls(**facts)
 
-    def assessment(
-        self, kind: str, ply: int, player: int, measurements: Measurements
-    ) -> Assessment:
+    def assessment(self, kind: str, ply: Ply, measurements: Measurements) -> Assessment:
         """Return the assessment of a ply with these facts."""
-        return Assessment(ply, player, kind, asdict(self), measurements)
+        return Assessment(ply.number, ply.player, kind, asdict(self), measurements)
 
     def comment(self) -> Comment | None:
         """Return the facts as text; None if there is nothing to say."""

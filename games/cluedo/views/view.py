@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -10,7 +10,8 @@ from typing import ClassVar
 
 from pydantic import JsonValue
 
-from arena import Event, Ink, Panel, Tabletop
+from arena import Ink, Panel, Tabletop
+from arena.core.observation import NotesView
 from games.cluedo.facts import Facts
 from games.cluedo.rules import board
 from games.cluedo.rules.events import Place
@@ -60,13 +61,12 @@ def board_panel(places: Mapping[str, Place]) -> Panel:
     Args:
         places: The place of each pawn, in the order of the deck.
     """
-    words = tuple(
-        f"{suspect.split()[-1]:<9}{place if isinstance(place, str) else _coordinates(place)}"[
-            : board.COLUMNS + 1
-        ]
-        for suspect, place in places.items()
-    )
-    return Panel("", lines=("Places of the pawns", *words), drawing=tuple(_drawing(places)))
+    lines = ["Places of the pawns"]
+    for suspect, place in places.items():
+        square = divmod(place, board.COLUMNS) if isinstance(place, int) else None
+        at = f"row {square[0] + 1} col {square[1] + 1}" if square else place
+        lines.append(f"{suspect.split()[-1]:<9}{at}"[: board.COLUMNS + 1])
+    return Panel("", lines=tuple(lines), drawing=tuple(_drawing(places)))
 
 
 def _drawing(places: Mapping[str, Place]) -> Iterator[tuple[Ink, ...]]:
@@ -101,11 +101,6 @@ def _square_colours(places: Mapping[str, Place]) -> list[list[str]]:
     # A line of text shows two rows, and the board has an odd number of them.
     colours.append([NO_COLOUR] * board.COLUMNS)
     return colours
-
-
-def _coordinates(square: int) -> str:
-    row, column = divmod(square, board.COLUMNS)
-    return f"row {row + 1} col {column + 1}"
 
 
 def _names() -> Iterator[tuple[tuple[int, int], str]]:
@@ -154,39 +149,28 @@ LEGEND = {
 DOORS_AND_PAWNS = "orange squares: doors; pawns: in the colours of the first letters"
 
 
-class CluedoView:
+class CluedoView(NotesView):
     """The table: the card grid in two blocks; with a board, the board is at its left.
 
     On a page it is drawn by a module of its own, as the board or as a table with the visible cards
     of each hand. Squares of the board are numbered row by row; rooms are names.
-
-    Args:
-        game: The game that is drawn.
-        seat: The viewer; None if everything is open.
     """
 
     module: ClassVar[Path] = Path(__file__).with_name("scene.js")
 
-    def __init__(self, game: CluedoSetting, seat: int | None) -> None:
-        self._game, self._seat = game, seat
-        self._facts = Facts(game, -1 if seat is None else seat)
-        self._own_pawn = ""
-        if seat is not None and game.has_board:
-            self._own_pawn = game.deck.suspects[seat]
-
-    def update(self, event: Event) -> None:
-        """Add one more event that the viewer witnessed."""
-        self._facts.update(event)
+    game: CluedoSetting
+    notes: Facts
+    notes_type = Facts
 
     def tabletop(self) -> Tabletop:
         """Return the table now."""
-        deck, places, signs = self._game.deck, self._facts.places, self._facts.signs()
+        deck, places, signs = self.game.deck, self.notes.places, self.notes.signs()
         panels = [
             *([board_panel(places)] if places else []),
-            self._block(SEEN, signs, deck.suspects, deck.weapons),
-            self._block("", signs, deck.rooms, ()),
+            self._block(SEEN, signs, (*deck.suspects, "", *deck.weapons)),
+            self._block("", signs, deck.rooms),
         ]
-        grid, out = "\n".join(self._grid(signs)), dict.fromkeys(self._facts.seats_out, "out")
+        grid, out = "\n".join(self._grid(signs)), dict.fromkeys(self.notes.seats_out, "out")
         return Tabletop(tuple(panels), "", True, grid, seat_notes=out, legend=self._legend())
 
     def to_json(self) -> dict[str, JsonValue]:
@@ -200,7 +184,7 @@ class CluedoView:
         - `accusation`: the latest one, until another action follows.
         - `weapons`: the room of each weapon that was moved; the others lie beside the board.
         """
-        facts, game = self._facts, self._facts.game
+        facts, game = self.notes, self.game
         scene: dict[str, JsonValue] = {
             "deck": [[*cards] for cards in game.deck.categories],
             "marks": [*facts.signs().values()],
@@ -221,7 +205,7 @@ class CluedoView:
         return scene
 
     def _suggestion(self) -> JsonValue:
-        facts = self._facts
+        facts = self.notes
         if facts.suggestion is None or facts.suggestion_turn < facts.turn:
             return None
         return {
@@ -233,9 +217,9 @@ class CluedoView:
         }
 
     def _accusation(self) -> JsonValue:
-        if self._facts.accusation is None:
+        if self.notes.accusation is None:
             return None
-        turn, event = self._facts.accusation
+        turn, event = self.notes.accusation
         return {
             "player": event.player,
             "cards": [*event.triple],
@@ -245,43 +229,37 @@ class CluedoView:
 
     def _grid(self, signs: Mapping[str, str]) -> Iterator[str]:
         """Yield the card grid: X has the card, - does not have it, . unknown."""
-        width, seats = max(map(len, signs)), range(self._game.num_players)
+        width, seats = max(map(len, signs)), range(self.game.num_players)
         yield " " * width + "".join(f"  P{seat}" for seat in seats) + "  envelope"
         for card, holders in signs.items():
             yield f"{card:<{width}}   " + "   ".join(holders)
 
     def _legend(self) -> dict[str, str]:
         """Return the signs; on the board also doors, pawns and the viewer's own pawn."""
-        if not self._game.has_board:
+        if not self.game.has_board:
             return LEGEND
-        own = f"; own: {self._own_pawn.split()[-1]}" if self._own_pawn else ""
+        own = "" if self.seat is None else f"; own: {self.notes.pawn.split()[-1]}"
         return {**LEGEND, "▪": DOORS_AND_PAWNS + own}
 
-    def _block(
-        self, title: str, signs: Mapping[str, str], first: Sequence[str], second: Sequence[str]
-    ) -> Panel:
-        """Return one block of the grid: one row per card, one column per holder.
+    def _block(self, title: str, signs: Mapping[str, str], cards: Iterable[str]) -> Panel:
+        """Return one block of the grid: a row per card, "" for an empty one, a column per holder.
 
         The viewer's own column has a highlighted heading.
         """
-        game = self._game
+        seats = range(self.game.num_players)
         # Beside the board, 54 of 80 columns remain for two blocks of names and marks.
-        width = 24 - 2 * game.num_players if game.has_board else 15
+        width = 24 - 2 * len(seats) if self.game.has_board else 15
         heading = [Ink(f" {title:<{width}}", "dim italic")]
-        for seat in range(game.num_players):
-            heading += [
-                Ink(" "),
-                Ink(f"{seat + 1}", "bold reverse" if seat == self._seat else "bold"),
-            ]
-        lines = [(*heading, Ink(" E", "bold"))]
-        lines += [self._row(card, signs[card], width) for card in first]
-        if second:
-            lines += [(), *(self._row(card, signs[card], width) for card in second)]
+        for seat in seats:
+            style = "bold reverse" if seat == self.seat else "bold"
+            heading += [Ink(" "), Ink(f"{seat + 1}", style)]
+        rows = (self._row(card, signs[card], width) if card else () for card in cards)
+        lines = ((*heading, Ink(" E", "bold")), *rows)
         text = tuple("".join(ink.text for ink in line) for line in lines)
-        return Panel("", lines=text, fixed_width=True, drawing=tuple(lines))
+        return Panel("", lines=text, fixed_width=True, drawing=lines)
 
     def _row(self, card: str, signs: str, width: int) -> tuple[Ink, ...]:
-        game, asked = self._game, self._facts.suggestion
+        game, asked = self.game, self.notes.suggestion
         pawns = dict(zip(game.deck.suspects, PAWN_STYLES, strict=False)) if game.has_board else {}
         name = _short(card, width, card in game.deck.suspects)
         # Only the first letter has the pawn's colour, on a background of its own: whole names in

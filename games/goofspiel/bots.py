@@ -16,10 +16,8 @@ from games.goofspiel.game import Bid, GoofspielNotes
 
 Floats = NDArray[np.float64]
 
-MOST_EXACT = 4
-"""Cards in a hand from which on the chance to win is solved."""
-MOST_BY_POINTS = 6
-"""Cards in a hand up to which the difference of points is solved, as a guide to winning."""
+MOST_SOLVED = 4
+"""Cards in a hand from which on the game is solved."""
 ROUNDS = 100
 """Iterations for all matrix games of one size."""
 
@@ -81,10 +79,9 @@ class Nearby(MixedBot):
 
 
 class Solver(Nearby):
-    """Bot for two players that solves what is left of the game.
+    """Bot for two players that plays an equilibrium of the last four cards.
 
-    With up to 4 cards in a hand it plays an equilibrium of winning. With up to 6 it plays one of
-    the difference of points; with more, and with more players, it matches the prize.
+    With more cards in a hand, and with more players, it bids as `Nearby` does.
     """
 
     def __init__(self, seat: Seat) -> None:
@@ -92,7 +89,7 @@ class Solver(Nearby):
         self._plays_two = seat.game.num_players == 2
 
     def probabilities(self, observation: Observation) -> Mapping[Action, float]:
-        if not self._plays_two or len(observation.legal_actions) > MOST_BY_POINTS:
+        if not self._plays_two or len(observation.legal_actions) > MOST_SOLVED:
             return super().probabilities(observation)
         strategy = equilibrium(Round.of(_notes(observation)))
         legal = observation.legal_actions
@@ -104,20 +101,18 @@ class Solver(Nearby):
 @lru_cache(maxsize=64)
 def equilibrium(now: Round) -> tuple[float, ...]:
     """Return the probability of each own card, lowest first."""
-    count, by_points = len(now.own), len(now.own) > MOST_EXACT
-    span = 0 if by_points else sum((now.prize, *now.prizes))
+    count, span = len(now.own), sum((now.prize, *now.prizes))
+    # After the last card only the sign of the lead counts.
     leads = np.arange(-span, span + 1)
-    # After the last card: the sign of the lead; points are added with each prize instead.
-    ends = np.zeros(1) if by_points else np.sign(now.lead + leads).astype(float)
+    ends = np.sign(now.lead + leads).astype(float)
     values = np.broadcast_to(ends, (1, 1, 1, len(leads)))
     for size in range(1, count):
-        matrices = _matrices(now, size, values, by_points)
-        values = np.mean(solve(matrices)[1], axis=3)
-    after = _bids(now.own, now.other, count, values, now.prize, by_points)[0, 0, 0]
+        values = np.mean(solve(_matrices(now, size, values))[1], axis=3)
+    after = _bids(now.own, now.other, count, values, now.prize)[0, 0, 0]
     return tuple(solve(after[span])[0].tolist())
 
 
-def _matrices(now: Round, size: int, values: Floats, by_points: bool) -> Floats:
+def _matrices(now: Round, size: int, values: Floats) -> Floats:
     """Return the matrix games of hands of this size.
 
     Shape [own hands, other hands, sets of prizes, next prizes, leads, own bids, other bids].
@@ -128,7 +123,7 @@ def _matrices(now: Round, size: int, values: Floats, by_points: bool) -> Floats:
     for chosen in range(size - 1 if now.descending else 0, size):
         prizes = np.array([each[chosen] for each in sets])
         rest = [before[each[:chosen] + each[chosen + 1 :]] for each in sets]
-        games.append(_bids(now.own, now.other, size, values[:, :, rest], prizes, by_points))
+        games.append(_bids(now.own, now.other, size, values[:, :, rest], prizes))
     return np.stack(games, axis=3)
 
 
@@ -138,7 +133,6 @@ def _bids(
     size: int,
     values: Floats,
     prizes: NDArray[np.int64] | int,
-    by_points: bool,
 ) -> Floats:
     """Return the values after each pair of bids for a prize.
 
@@ -148,7 +142,6 @@ def _bids(
         size: Cards in each hand before the bid.
         values: Values of smaller hands, [own hands, other hands, sets of prizes, leads].
         prizes: The prize for each set.
-        by_points: Add the points of the prize; otherwise they change the lead.
 
     Returns:
         Shape [own hands, other hands, sets of prizes, leads, own bids, other bids].
@@ -161,14 +154,9 @@ def _bids(
     rows = my_rest[:, None, None, None, :, None]
     columns = their_rest[None, :, None, None, None, :]
     sets = np.arange(len(prizes))[:, None, None, None]
-    after: Floats
-    if by_points:
-        after = values[rows, columns, sets, leads[:, None, None]]
-        after += gains[:, :, :, None]
-        return after
     # Leads beyond the ends cannot be reached.
-    moved = leads[:, None, None] + gains[:, :, :, None]
-    after = values[rows, columns, sets, np.clip(moved, 0, len(leads) - 1)]
+    moved = np.clip(leads[:, None, None] + gains[:, :, :, None], 0, len(leads) - 1)
+    after: Floats = values[rows, columns, sets, moved]
     return after
 
 

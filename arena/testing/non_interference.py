@@ -12,10 +12,9 @@ import inspect
 import random
 import weakref
 from collections import deque
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
-from dataclasses import fields
 from itertools import islice
 from multiprocessing.connection import Connection
 from operator import attrgetter
@@ -55,8 +54,8 @@ def check_non_interference(game: Game, seed: int, samples: int = 12) -> None:
     for position in sampled_positions(game, seed, samples):
         _check_sealed(position.state, seed)
         # Without private events there may be nothing to hide, and `resample` need not exist.
-        private = [event for event in position.state.log.events if event.audience is not None]
-        secrets |= bool(private)
+        private = any(event.audience is not None for event in position.state.log.events)
+        secrets |= private
         for player in viewers.sample(range(game.num_players), min(DRAWN, game.num_players)):
             other = game.analysis.resample(position.history, player, rng)
             if other is None:
@@ -65,22 +64,25 @@ def check_non_interference(game: Game, seed: int, samples: int = 12) -> None:
             changed |= other != list(position.history)
             mine = position.state.observe(player)
             # Before the other world is played, which may leave traces in the game.
-            seen, table = fingerprint(mine), drawn_after(game, player, mine.events)
+            seen = _seen(game, mine)
             theirs = game.initial_state().apply_all(other).observe(player)
-            where = f"seed {seed}, after {len(position.history)} plies: player {player}"
-            assert seen == fingerprint(theirs), (
-                f"{where} can tell its world from another:\n{mine.text()}\n--- other world:\n"
-                f"{theirs.text()}"
-            )
-            assert table == (other_table := drawn_after(game, player, theirs.events)), (
-                f"{where} can tell its world from another by the table:\n{table}\n"
-                f"--- other world:\n{other_table}"
-            )
-            assert _knowledge_of(game, mine) == _knowledge_of(game, theirs), (
-                f"{where} can tell its world from another by its exact knowledge"
-            )
+            for what, value in _seen(game, theirs).items():
+                assert seen[what] == value, (
+                    f"seed {seed}, after {len(position.history)} plies: player {player} can tell "
+                    f"its world from another by its {what}:\n{mine.text()}\n--- other world:\n"
+                    f"{theirs.text()}"
+                )
     # A `resample` that returns the same world would make all comparisons pass.
     assert changed or not secrets, f"seed {seed}: `resample` of {game.name} never changes anything"
+
+
+def _seen(game: Game, observation: Observation) -> dict[str, object]:
+    """Return all that a player sees and knows, by the name of its part."""
+    return {
+        "observation": fingerprint(observation),
+        "table": drawn_after(game, observation.player, observation.events),
+        "exact knowledge": _knowledge_of(game, observation),
+    }
 
 
 def _knowledge_of(game: Game, seen: Observation) -> object:
@@ -306,30 +308,9 @@ def _value_token(value: Any) -> Token | None:
         token = kind, value.__name__
     elif isinstance(value, bytearray):
         token = kind, bytes(value)
-    elif isinstance(value, np.ndarray | np.generic):
-        if not value.dtype.hasobject:
-            token = kind, value.dtype.str, value.shape, value.tobytes()
-    elif getter := _field_getter(kind):
-        values = getter(value)
-        types = tuple(map(type, values))
-        if ATOMS.issuperset(types):
-            token = kind, types, values
+    elif isinstance(value, np.ndarray | np.generic) and not value.dtype.hasobject:
+        token = kind, value.dtype.str, value.shape, value.tobytes()
     return token
-
-
-@functools.cache
-def _field_getter(kind: Any) -> Callable[[Any], tuple[Any, ...]] | None:
-    """Return a function for the fields of a frozen dataclass with slots; None for other classes.
-
-    Most reachable objects are such values (actions and events), so they have a fast path.
-    """
-    # With a `__dict__` there may be attributes beside the fields, e.g. caches.
-    if not _is_frozen(kind) or kind.__dictoffset__:
-        return None
-    names = [field.name for field in fields(kind)]
-    if len(names) > 1:
-        return attrgetter(*names)
-    return lambda value: tuple(getattr(value, name) for name in names)
 
 
 def _is_frozen(kind: type) -> bool:
@@ -407,7 +388,7 @@ def _attributes(value: object) -> Iterator[Child]:
     for name in names:
         yield f".{name}", None, getattr(value, name)
     # Types of C have neither; their pickle is the only general way to their state.
-    if not attributes and not names and not isinstance(value, Collection):
+    if not (attributes or names or isinstance(value, Collection) or _is_frozen(kind)):
         yield from _pickled_state(value)
 
 

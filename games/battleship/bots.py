@@ -56,7 +56,7 @@ class Gunner(BattleshipBot):
 
     def targets(self, knowledge: BattleshipKnowledge) -> Sequence[int]:
         record, game = knowledge.shots, knowledge.game
-        values = knowledge.odds().probabilities if is_countable(game) else record.density()
+        values = knowledge.hit_probabilities() if is_countable(game) else record.density()
         # Squares that were shot at must not be chosen, whatever the value of the others.
         values[game.board.squares(record.shots)] = -1.0
         # All equally good squares, so that the bot cannot be predicted.

@@ -11,9 +11,8 @@ import math
 import random
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,12 +40,11 @@ from games.battleship.rules import (
     PlaceFleet,
     PlaceShip,
     Shoot,
-    ShotFired,
 )
 
 MOST_FLEETS = 1_000_000
-"""Largest number of fleets, see `fleet_bound`, for which they are listed: 7 by 7 with 4,3,2, or
-8 by 8 with 3,2,2, but not the usual board of 10 by 10."""
+"""Largest number of fleets for which they are listed: 7 by 7 with 4,3,2, or 8 by 8 with 3,2,2, but
+not the usual board of 10 by 10."""
 MOST_SQUARES = 64
 """Squares of a board whose sets of squares fit an element of an array."""
 
@@ -54,21 +52,17 @@ Fleets = NDArray[np.uint64]
 """Shape (fleets, ships), longest ships first: the squares of each ship as a set of bits."""
 
 
-def fleet_bound(game: Battleship) -> int:
-    """Return an upper bound of the number of fleets: all choices of places, conflicts included.
+def is_countable(game: Battleship) -> bool:
+    """Return whether exact knowledge of this board is available.
 
-    Ships of equal length can be exchanged, so that a set of places counts once.
+    All choices of places, conflicts included, are an upper bound of the number of fleets. Ships of
+    equal length can be exchanged, so that a set of places counts once.
     """
     ships, choices = game.board.ships, 1
     for length, number in Counter(game.options.ships).items():
         # A multiset of places: comb(places + m - 1, m).
         choices *= math.comb(len(ships[length]) + number - 1, number)
-    return choices
-
-
-def is_countable(game: Battleship) -> bool:
-    """Return whether exact knowledge of this board is available."""
-    return game.board.size <= MOST_SQUARES and fleet_bound(game) <= MOST_FLEETS
+    return game.board.size <= MOST_SQUARES and choices <= MOST_FLEETS
 
 
 @lru_cache(maxsize=2)
@@ -108,36 +102,6 @@ def count_squares(masks: NDArray[np.uint64]) -> NDArray[np.int64]:
     return np.concatenate([counts @ bits for counts in values])
 
 
-@dataclass(frozen=True, slots=True)
-class ShotOdds:
-    """Numbers of fleets by the result that a shot at each square would have."""
-
-    total: int
-    """Number of fleets that are possible."""
-    hits: NDArray[np.int64]
-    """Shape (squares,): fleets with a ship in the square."""
-    sunk: NDArray[np.int64]
-    """Shape (lengths, squares): fleets in which the shot sinks a ship of this length."""
-
-    @property
-    def probabilities(self) -> NDArray[np.float64]:
-        """Probability of a ship in each square: shape (squares,)."""
-        return self.hits / self.total
-
-    def information(self) -> NDArray[np.float64]:
-        """Return the expected information of a shot at each square, in bits: shape (squares,).
-
-        A fleet determines the result, so it is the entropy of the results: -sum(p * log2(p)).
-        """
-        # Shape (results, squares): miss; hit that sinks no ship; sunk, by length.
-        results = np.vstack((self.total - self.hits, self.hits - self.sunk.sum(axis=0), self.sunk))
-        p = results / self.total
-        # The limit of p * log2(p) at 0 is 0.
-        bits = -np.sum(p * np.log2(np.where(p > 0, p, 1.0)), axis=0)
-        # Adding 0.0 turns -0.0, for certain results, into 0.0.
-        return np.asarray(bits) + 0.0
-
-
 class BattleshipKnowledge(BattleshipNotes):
     """Notes of one player with exact knowledge about the other player's fleet.
 
@@ -150,7 +114,7 @@ class BattleshipKnowledge(BattleshipNotes):
         self._fleets: Fleets | None = None
         self._filtered = 0
         """Number of shots by which the fleets are filtered."""
-        self._odds: ShotOdds | None = None
+        self._hits: NDArray[np.int64] | None = None
 
     def world_count(self) -> int:
         """Return the number of fleets that the other player may have."""
@@ -167,7 +131,7 @@ class BattleshipKnowledge(BattleshipNotes):
         if revealed:
             ships = [float(revealed >> square & 1) for square in range(board.size)]
         else:
-            ships = [float(p) for p in self.odds().probabilities]
+            ships = self.hit_probabilities().tolist()
         return Placement(
             board.names,
             tuple(f"row {name[0]}" for name in board.names),
@@ -183,7 +147,7 @@ class BattleshipKnowledge(BattleshipNotes):
         for shot in self.shots.fired[self._filtered :]:
             # More shots only exclude more fleets, so those left before are enough.
             self._fleets = self._fleets[self._fits(shot, self._fleets)]
-            self._odds = None
+            self._hits = None
         self._filtered = len(self.shots.fired)
         return self._fleets
 
@@ -200,43 +164,22 @@ class BattleshipKnowledge(BattleshipNotes):
         of_length = np.array(self._lengths) == shot.length
         return np.asarray((is_hit & ~is_afloat & of_length).any(axis=1))
 
-    def odds(self) -> ShotOdds:
-        """Return the possible results of a shot at each square."""
+    def hits(self) -> NDArray[np.int64]:
+        """Return the number of possible fleets with a ship in each square, shape (squares,)."""
         fleets = self.possible()
-        if self._odds is None:
-            hits = count_squares(occupied(fleets))[: self.game.board.size]
-            self._odds = ShotOdds(len(fleets), hits, self._sinking(fleets))
-        return self._odds
+        if self._hits is None:
+            self._hits = count_squares(occupied(fleets))[: self.game.board.size]
+        return self._hits
 
-    def _sinking(self, fleets: Fleets) -> NDArray[np.int64]:
-        """Return, by length and square, the number of fleets in which a shot sinks a ship."""
-        lengths = sorted(set(self._lengths))
-        bits = np.uint64(1) << np.arange(self.game.board.size, dtype=np.uint64)
-        counts = np.zeros((len(lengths), len(bits)), np.int64)
-        for column, length in enumerate(self._lengths):
-            # A shot sinks a ship if its square is the only one that is not hit yet.
-            left = fleets[:, column] & ~np.uint64(self.shots.hits)
-            # x & (x - 1) clears the lowest bit: 0 if one square is left, or none.
-            last, numbers = np.unique(left[(left & (left - np.uint64(1))) == 0], return_counts=True)
-            # 0: ships that are sunk already.
-            afloat = last > 0
-            counts[lengths.index(length), np.searchsorted(bits, last[afloat])] += numbers[afloat]
-        return counts
+    def hit_probabilities(self) -> NDArray[np.float64]:
+        """Return the probability that a shot at each square hits, shape (squares,)."""
+        return self.hits() / len(self.possible())
 
 
 # Judgements
 
 
 MEASURES = (
-    Measure(
-        "efficiency",
-        "information of shots",
-        "share",
-        "higher",
-        "Expected information about the other fleet of the shots fired, over that of the best "
-        "shots; both exact, given what the player could know. Shots at a fleet whose place is "
-        "certain do not count.",
-    ),
     Measure(
         "hit_efficiency",
         "chance of a hit",
@@ -248,9 +191,6 @@ MEASURES = (
 )
 
 FACTS = {
-    "expected": Fact("bits", "expected information of the shot", ranks="shots by information"),
-    "best": Fact("bits", "expected information of the best shot"),
-    "gained": Fact("bits", "information that the result gave"),
     "probability": Fact(
         "%", "exact probability that the shot hits", ranks="shots by chance of a hit"
     ),
@@ -260,11 +200,6 @@ FACTS = {
 
 SWEEPS = 3
 """Times that `resample` draws each ship again."""
-NEGLIGIBLE = 1e-9
-"""Fewer bits count as none."""
-POOR = 0.5
-"""A shot is a mistake if both its information and its chance of a hit are below this share of the
-best."""
 
 
 class BattleshipAssessor(SeatAssessor):
@@ -276,60 +211,34 @@ class BattleshipAssessor(SeatAssessor):
     game: Battleship
     shows_hidden = (FleetRevealed,)
 
-    def ply(self, ply: Ply) -> list[Assessment]:
-        """Process the next ply; return the assessment of a shot."""
-        known: Any = self._knowledge.get(ply.player)
-        before = known.entropy() if known and self._wants("shot") else 0.0
-        # Negative gains are impossible: a result only excludes fleets.
-        return [
-            replace(shot, facts={**shot.facts, "gained": before - known.entropy()})
-            for shot in super().ply(ply)
-        ]
-
     def _judge_decision(self, ply: Ply, knowledge: BattleshipKnowledge) -> list[Assessment]:
         action = ply.decision.action
         if not isinstance(action, Shoot) or not self._wants("shot"):
             return []
-        numbers, squares = shot_facts(knowledge, action.square)
+        facts = shot_facts(knowledge, action.square)
         # A ship is afloat before each shot, so the best probability is above 0.
-        chance = WeightedSum(numbers["probability"], numbers["best_probability"])
+        chance = WeightedSum(float(facts["probability"]), float(facts["best_probability"]))
         measured = {"hit_efficiency": chance}
-        # With a certain fleet there is no information left, and nothing to compare with.
-        if numbers["best"] > NEGLIGIBLE:
-            measured["efficiency"] = WeightedSum(numbers["expected"], numbers["best"])
-        return [Assessment(ply.number, ply.player, "shot", {**numbers, **squares}, measured)]
+        return [Assessment(ply.number, ply.player, "shot", facts, measured)]
 
     def appraise(self, player: int, action: Action) -> Mapping[str, JsonValue]:
         """Return the facts of a shot that `player` may fire now; {} if there are none."""
         if player not in self._knowledge or not isinstance(action, Shoot):
             return {}
-        numbers, squares = shot_facts(self._knowledge[player], action.square)
-        return {**numbers, **squares}
+        return shot_facts(self._knowledge[player], action.square)
 
 
-def shot_facts(
-    knowledge: BattleshipKnowledge, square: str
-) -> tuple[dict[str, float], dict[str, str]]:
-    """Return numbers and squares: the facts of a shot whose result is not known yet.
-
-    `best_square` is the shot with the most expected information, `likeliest` a square that most
-    probably holds a ship.
-    """
-    board, odds = knowledge.game.board, knowledge.odds()
-    information, probabilities = odds.information(), odds.probabilities
-    # A square that was shot at gives no information; as a certain hit it would be the likeliest.
-    for values in (information, probabilities):
-        values[board.squares(knowledge.shots.shots)] = -1.0
-    # The first of several equal squares; which one does not matter for the facts.
-    best, likeliest = int(information.argmax()), int(probabilities.argmax())
-    number = board.index[square]
-    numbers = {
-        "expected": float(information[number]),
-        "best": float(information[best]),
-        "probability": float(probabilities[number]),
-        "best_probability": float(probabilities[likeliest]),
+def shot_facts(knowledge: BattleshipKnowledge, square: str) -> dict[str, float | str]:
+    """Return the facts of a shot: its chance of a hit, and the square with the best chance."""
+    board, chances = knowledge.game.board, knowledge.hit_probabilities()
+    # A square that was shot at is a certain hit or a certain miss, but no legal shot.
+    chances[board.squares(knowledge.shots.shots)] = -1.0
+    likeliest = int(chances.argmax())
+    return {
+        "probability": float(chances[board.index[square]]),
+        "best_probability": float(chances[likeliest]),
+        "likeliest": board.names[likeliest],
     }
-    return numbers, {"best_square": board.names[best], "likeliest": board.names[likeliest]}
 
 
 class BattleshipAnalysis(GameAnalysis):
@@ -346,10 +255,7 @@ class BattleshipAnalysis(GameAnalysis):
     }
 
     def knowledge(self, player: int) -> BattleshipKnowledge | None:
-        """Return the exact knowledge of `player`; None if there are too many fleets.
-
-        The limit is `knowledge.MOST_FLEETS`.
-        """
+        """Return the exact knowledge of `player`; None if there are too many fleets."""
         return BattleshipKnowledge(self.game, player) if is_countable(self.game) else None
 
     def assessor(
@@ -363,17 +269,13 @@ class BattleshipAnalysis(GameAnalysis):
         if assessment.kind != "shot":
             return None
         facts = assessment.facts
-        n = {name: value for name, value in facts.items() if isinstance(value, float)}
+        chances = {name: value for name, value in facts.items() if isinstance(value, float)}
         text = (
-            f"Hits with {per_cent(n['probability'])}; the likeliest square is {facts['likeliest']} "
-            f"with {per_cent(n['best_probability'])}. Expected {n['expected']:.2f} bits; the "
-            f"best shot, {facts['best_square']}: {n['best']:.2f}."
+            f"Hits with {per_cent(chances['probability'])}; the likeliest square is "
+            f"{facts['likeliest']} with {per_cent(chances['best_probability'])}."
         )
-        # A shot may be made for information or for a hit; it is a mistake if it is poor at both.
-        poor = n["probability"] < POOR * n["best_probability"]
-        poor &= n["expected"] < POOR * n["best"]
-        is_useless = n["best"] < NEGLIGIBLE and math.isclose(n["probability"], 0.0)
-        return Comment(text, poor or is_useless)
+        # A shot at a less likely square may give more information, but not one at certain water.
+        return Comment(text, mistake=chances["probability"] == 0)
 
     def resample(
         self, history: Sequence[Step], player: int, rng: random.Random
@@ -391,15 +293,13 @@ class BattleshipAnalysis(GameAnalysis):
         other = 1 - player
         # A ship that is sealed in this round is in the history and must be drawn again too.
         sealed = tuple(ship for seat, ship in state.sealed if seat == other)
-        record = ShotRecord(game.board, game.options.ships)
-        for event in state.log.witnessed[player]:
-            if isinstance(event, ShotFired) and event.player == player:
-                record.add(event)
+        notes = state.observe(player).notes
+        assert isinstance(notes, BattleshipNotes)
         fleet = state.fleets[other] + sealed
         # The true fleet is a valid start; each step keeps the results of all shots.
         for _ in range(SWEEPS):
             for number in rng.sample(range(len(fleet)), len(fleet)):
-                fleet = _redraw(fleet, number, record, rng)
+                fleet = _redraw(fleet, number, notes.shots, rng)
         return list(_with_fleet(history, other, [ship.name for ship in fleet]))
 
 

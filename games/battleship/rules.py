@@ -135,12 +135,9 @@ class FleetRevealed(Event):
 
 
 def shot_result(fleet: Fleet, hits: int, square: int) -> tuple[ShotResult, int | None]:
-    """Return the result of a shot, and the length of the ship that it sinks.
+    """Return the result of a shot at a square, and the length of the ship that it sinks.
 
-    Args:
-        fleet: The ships.
-        hits: The set of squares that were hit, this shot included.
-        square: The square of the shot.
+    `hits` is the set of squares that were hit, this shot included.
     """
     target = next((ship for ship in fleet if ship.mask >> square & 1), None)
     if target is None:
@@ -241,8 +238,7 @@ class BattleshipState(State):
             fleet = self.game.fleet(action.ships)
         except KeyError:
             return False
-        lengths = tuple(ship.length for ship in fleet)
-        return lengths == self.game.options.ships and is_fleet(fleet)
+        return is_fleet(fleet) and tuple(s.length for s in fleet) == self.game.options.ships
 
     def _read_chance(self, text: str) -> Action:
         # There are too many fleets to compare the text with each of them.
@@ -269,7 +265,7 @@ class BattleshipState(State):
         # Simultaneous: no event, not even for the own player, before both have placed.
         if self.to_act:
             return
-        for seat, each in sorted(self.sealed, key=lambda pair: pair[0]):
+        for seat, each in sorted(self.sealed):
             self._place(seat, each)
         self.sealed = ()
         is_placed = len(self.fleets[0]) == len(self.game.options.ships)

@@ -17,7 +17,7 @@ from arena import (
     Tone,
 )
 from arena.core.observation import NotesView
-from arena.core.text import listed
+from arena.core.text import listed, pluralize
 from games.battleship.board import Board
 from games.battleship.knowledge import BattleshipKnowledge, is_countable
 from games.battleship.notes import BattleshipNotes
@@ -52,8 +52,7 @@ def _boards(notes: BattleshipNotes) -> Iterator[str]:
     if notes.next_length is None:
         yield "Your shots (x hit, o miss, . not shot at):"
         yield from grid(board, lambda square: notes.sign(other, square))
-        left = notes.shots.afloat
-        name = notes.game.seat_names[other]
+        left, name = notes.shots.afloat, notes.game.seat_names[other]
         yield f"Ships of {name} afloat: {lengths_text(left) if left else 'none'}."
     yield "Your board (S ship, x ship hit, o miss, . water):"
     yield from grid(board, lambda square: notes.sign(own, square))
@@ -63,17 +62,16 @@ def _deductions(notes: BattleshipKnowledge) -> Iterator[str]:
     """Yield the exact chance of a ship in each square; on large boards, squares without any."""
     board = notes.game.board
     if is_countable(notes.game):
-        odds = notes.odds()
-        number = odds.total
+        hits, number = notes.hits(), notes.world_count()
         yield (
-            f"Chance of a ship in each square in per cent, over the {number} "
-            f"{'fleet' if number == 1 else 'fleets'} that fit your shots (x hit, o miss):"
+            "Chance of a ship in each square in per cent, over the "
+            f"{pluralize(number, 'fleet')} that fit your shots (x hit, o miss):"
         )
 
         def cell(square: int) -> str:
             if notes.shots.shots >> square & 1:
                 return notes.sign(1 - notes.player, square)
-            return percent(int(odds.hits[square]), number)
+            return percent(int(hits[square]), number)
 
         yield from grid(board, cell, width=3)
     else:
@@ -141,7 +139,7 @@ class BattleshipText(GameText):
             f"{placement}\n"
             "Then the players shoot in turn, Player 0 first, at one square of the other's board. "
             "The result is announced: miss or hit, or sunk with the length of the ship if all its "
-            f"squares are hit. You cannot shoot at a square twice.\n"
+            "squares are hit. You cannot shoot at a square twice.\n"
             f"{ENDING}\n{first} For example: shoot b3"
         )
 
@@ -188,8 +186,6 @@ class BattleshipText(GameText):
 # Table
 
 
-WIDEST_PAIR = 9
-"""Most columns of two boards that fit side by side in 80 columns of a terminal."""
 LEGEND = (
     (Tile("x", "bad"), "hit"),
     (Tile("o"), "miss"),
@@ -214,23 +210,21 @@ class BattleshipView(NotesView):
         game, shot = self.notes.game, self.notes.latest_shot
         boards = tuple(map(self._board, (1, 0) if self.seat == 0 else (0, 1)))
         caption = game.text.narrate(shot) if shot else ""
-        return Tabletop(boards, caption, side_by_side=game.board.width <= WIDEST_PAIR)
+        # Two boards of at most nine columns fit into 80 columns of a terminal.
+        return Tabletop(boards, caption, side_by_side=game.board.width <= 9)
 
     def _board(self, owner: int) -> Squares:
         game = self.notes.game
         is_own = owner == self.seat
         # With all ships known, the rest of the board is water.
         is_known = len(self.notes.fleets[owner]) == len(game.options.ships)
-        rows = tuple(
-            TileRow(
-                tuple(self._tile(owner, square, is_known) for square in row),
-                game.board.names[row[0]][0],
-            )
-            for row in game.board.rows
-        )
+        rows = []
+        for row in game.board.rows:
+            tiles = tuple(self._tile(owner, square, is_known) for square in row)
+            rows.append(TileRow(tiles, game.board.names[row[0]][0]))
         title = "Your board" if is_own else f"Board of {game.seat_names[owner]}"
         columns = tuple(str(column + 1) for column in range(game.board.width))
-        return Squares(title, rows, columns, LEGEND if is_own else ())
+        return Squares(title, tuple(rows), columns, LEGEND if is_own else ())
 
     def _tile(self, owner: int, square: int, is_known: bool) -> Tile:
         name, sign = self.notes.game.board.names[square], self.notes.sign(owner, square)

@@ -8,6 +8,7 @@ from collections import Counter
 from itertools import product
 from typing import Any
 
+import numpy as np
 import pytest
 
 from arena import CHANCE, make_game
@@ -176,13 +177,12 @@ def test_posterior_equals_brute_force(options: dict[str, Any]) -> None:
         for square in rng.sample(range(board.size), board.size):
             assert knowledge.world_count() == len(fits)
             assert knowledge.entropy() == pytest.approx(math.log2(len(fits)))
-            odds = knowledge.odds()
-            for each in set(range(board.size)) - shots:
-                outcomes = Counter(result_of(fleet, shots, each) for fleet in fits)
-                assert odds.hits[each] == len(fits) - outcomes[("miss", None)]
-                entropy = -sum(n / len(fits) * math.log2(n / len(fits)) for n in outcomes.values())
-                assert odds.information()[each] == pytest.approx(entropy)
+            hits = Counter(number for fleet in fits for ship in fleet for number in ship.squares)
+            assert knowledge.hits().tolist() == [hits[number] for number in range(board.size)]
             record = knowledge.shots
+            # The approximate weights of shots are 0 only where no ship can be.
+            hopeless = set(np.flatnonzero(record.density() == 0).tolist())
+            assert shots <= hopeless and not [s for s in hopeless - shots if hits[s]]
             assert {fleet for fleet in every if record.allows(fleet)} == set(fits)
             result, length = result_of(truth, shots, square)
             fits = [f for f in fits if result_of(f, shots, square) == (result, length)]
@@ -190,24 +190,6 @@ def test_posterior_equals_brute_force(options: dict[str, Any]) -> None:
             knowledge.update(ShotFired(0, board.names[square], result, length))  # type: ignore[arg-type]
             if union(truth) == record.hits:
                 break  # The game would be over.
-
-
-def test_density_is_zero_only_where_no_ship_can_be() -> None:
-    """Compared with exact knowledge: squares it calls empty are empty in all fleets that fit."""
-    game = Battleship(width=5, height=4, ships=[2, 1, 1])
-    board, rng = game.board, random.Random(2)
-    for _ in range(5):
-        truth = random_fleet(board, game.options.ships, rng)
-        knowledge = BattleshipKnowledge(game, 0)
-        shots = rng.sample(range(board.size), 12)
-        for number, square in enumerate(shots):
-            result, length = result_of(truth, set(shots[:number]), square)
-            knowledge.update(ShotFired(0, board.names[square], result, length))  # type: ignore[arg-type]
-        odds, density = knowledge.odds(), knowledge.shots.density()
-        assert not density[shots].any()
-        assert not [
-            s for s in range(board.size) if not density[s] and odds.hits[s] and s not in shots
-        ]
 
 
 # Other libraries, conformance

@@ -107,7 +107,7 @@ def test_games_declare_what_is_ranked(tmp_path: Path) -> None:
     document = ships.moves(len(ships.timeline()["plies"]) - 1)
     assert document is not None
     names = [each["moves"] for each in document["rankings"]]
-    assert names == ["shots by information", "shots by chance of a hit"]
+    assert names == ["shots by chance of a hit"]
     assert all(each["played"] for each in document["rankings"])
     assert ships.timeline()["game"]["has_rankings"]
     cards = read_replay(record(tmp_path, "kuhn", 2))

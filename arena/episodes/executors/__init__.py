@@ -13,7 +13,6 @@ import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Protocol, Self, TypeVar
 
 from arena.core.errors import ArenaError
@@ -48,19 +47,11 @@ class Executor(Protocol):
     async def close(self) -> None:
         """End the workers; called at the end of the context."""
 
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.close()
+    async def __aenter__(self) -> Self: ...
+    async def __aexit__(self, *_: object) -> None: ...
 
 
-class LocalExecutor(Executor):
+class LocalExecutor:
     """Executor of this process: one thread, so that the event loop remains free for Ctrl-C."""
 
     workers = 1
@@ -72,6 +63,12 @@ class LocalExecutor(Executor):
     async def compute(self, function: Callable[[], T], name: str = "") -> T:
         with memory_reported(name):
             return await asyncio.get_running_loop().run_in_executor(self._thread, function)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
 
     async def close(self) -> None:
         # Functions that wait are dropped; the one that runs is waited for.

@@ -16,7 +16,7 @@ import sys
 import threading
 import traceback
 import warnings
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
@@ -24,7 +24,6 @@ from multiprocessing.connection import Connection, wait
 from typing import Self, TypeVar
 
 from arena.core.errors import ArenaError, PluginWarning
-from arena.episodes.executors import Executor
 from arena.llm.service import LLMService
 
 T = TypeVar("T")
@@ -41,7 +40,7 @@ class WorkerLost(Exception):
     """The worker ended before its work; another one can do the work. Its text is the reason."""
 
 
-class WorkerPool(Executor):
+class WorkerPool(ABC):
     """Executor whose workers can be lost: the function of a lost one is computed again."""
 
     def __init__(self, workers: int, llm: LLMService | None = None) -> None:
@@ -53,6 +52,9 @@ class WorkerPool(Executor):
     async def __aenter__(self) -> Self:
         self._free = asyncio.Semaphore(self.workers)
         return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
 
     @abstractmethod
     async def call(self, work: bytes) -> bytes:

@@ -173,8 +173,7 @@ def move_values() -> Mapping[LeducKey, Mapping[str, float]]:
     The other player follows the bundled equilibrium, and the later moves are best responses to it.
     All values are 0 where the equilibrium never leads.
     """
-    from arena.evaluation.exact.exploitability import policy_array
-    from arena.evaluation.exact.game_tree import game_tree
+    from arena.evaluation.exact import game_tree, policy_array
 
     game, values = LeducPoker(), dict[LeducKey, dict[str, float]]()
     tree = game_tree(game)

@@ -6,7 +6,7 @@ import pytest
 from equilibria import cfr_plus, game_value, solve
 
 from arena.core.game import Game
-from arena.evaluation.exact.game_tree import game_tree
+from arena.evaluation.exact import game_tree
 from games.goofspiel.game import Goofspiel
 from games.kuhn_poker.game import KuhnPoker
 from games.leduc_poker.rules import LeducPoker

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from arena.core.errors import UsageError
-from arena.evaluation.exact import game_tree as tree_module
-from arena.evaluation.exact.game_tree import GameTree, estimated_positions, game_tree
+from arena.evaluation import exact as tree_module
+from arena.evaluation.exact import GameTree, estimated_positions, game_tree
 from arena.plugins.loader import make_game
 
 

@@ -21,7 +21,7 @@ from arena.core.event import Decision, Ply
 from arena.core.outcome import Outcome
 from arena.core.state import State
 from arena.core.view.tabletop import diagram
-from arena.evaluation.exact.exploitability import Policy, expected_returns, exploitability
+from arena.evaluation.exact import Policy, expected_returns, exploitability
 from arena.testing import check_game
 from games.leduc_poker.bots import Equilibrium
 from games.leduc_poker.knowledge import (

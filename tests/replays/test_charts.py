@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from arena.evaluation.document import ChartAxis, ChartPoint, ForestChart, LineChart, Series
 from arena.evaluation.records import Interval
-from replays.html_report.charts import WIDTH, Scale, draw
+from replays.html_report.page import WIDTH, Scale, draw
 
 FINITE = st.floats(-1e15, 1e15, allow_nan=False)
 X, Y = ChartAxis("step"), ChartAxis("value")

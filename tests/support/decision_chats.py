@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from arena.agents.chat import Chat, ChatOptions, opening
 from arena.core.game import Game
-from arena.evaluation.exact.game_tree import InformationSet, game_tree
+from arena.evaluation.exact import InformationSet, game_tree
 from arena.llm.backend import Message
 from backends.embedded.sampler import Sampler, SamplingParams
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from arena.core.game import Game
-from arena.evaluation.exact.exploitability import (
+from arena.evaluation.exact import (
+    InformationSet,
     Policy,
+    Situation,
+    game_tree,
     policy_array,
 )
-from arena.evaluation.exact.game_tree import InformationSet, Situation, game_tree
 
 
 def information_sets(game: Game) -> dict[InformationSet, Situation]:

@@ -13,7 +13,7 @@ from decision_chats import action_logprobs, decision_chats
 from small_runs import small_base
 from torch import Tensor
 
-from arena.evaluation.exact.game_tree import Floats, GameTree, game_tree
+from arena.evaluation.exact import Floats, GameTree, game_tree
 from arena.plugins.loader import make_game
 from backends.embedded.sampler import Sampler
 from trainers.algorithms.batching import minibatches

@@ -17,7 +17,7 @@ from safetensors import SafetensorError
 
 from arena.core.errors import ArenaError
 from arena.core.game import Game
-from arena.evaluation.exact.game_tree import InformationSet
+from arena.evaluation.exact import InformationSet
 from arena.plugins.loader import make_game
 from backends.embedded.sampler import Sampler
 from games.kuhn_poker.game import KuhnPoker, Moved

@@ -9,7 +9,7 @@ from __future__ import annotations
 from equilibria import game_value, solve
 
 from arena import make_game
-from arena.evaluation.exact.game_tree import game_tree
+from arena.evaluation.exact import game_tree
 
 if __name__ == "__main__":
     tree = game_tree(make_game("liars_dice", players=2, dice=1))

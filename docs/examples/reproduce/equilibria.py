@@ -26,7 +26,7 @@ import numpy as np
 from sequence_form import earlier_choices, latest_choices, plan, sequence_form
 
 from arena.core.errors import ArenaError
-from arena.evaluation.exact.game_tree import Floats, GameTree
+from arena.evaluation.exact import Floats, GameTree
 from arena.evaluation.records import Estimate
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from played import mean, play_games, share
 
 from arena import Episode, Game, make_game
-from arena.evaluation.exact.game_tree import game_tree
+from arena.evaluation.exact import game_tree
 from games.goofspiel.game import BidsRevealed, Goofspiel, GoofspielState
 
 CARDS = 13

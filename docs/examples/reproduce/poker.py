@@ -14,8 +14,7 @@ from typing import Any
 from equilibria import cfr_plus, game_value, solve
 
 from arena import Action, Observation, Seat, make_agent, make_game
-from arena.evaluation.exact.exploitability import policy_array
-from arena.evaluation.exact.game_tree import Floats, GameTree, game_tree
+from arena.evaluation.exact import Floats, GameTree, game_tree, policy_array
 
 
 def bot_policy(tree: GameTree, bot: str) -> Floats:

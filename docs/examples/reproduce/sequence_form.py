@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from arena.evaluation.exact.game_tree import Floats, GameTree
+from arena.evaluation.exact import Floats, GameTree
 
 Sequences = NDArray[np.int_]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from equilibria import cfr_plus, game_value, solve
 
-from arena.evaluation.exact.game_tree import Floats, GameTree, game_tree
+from arena.evaluation.exact import Floats, GameTree, game_tree
 from games.kuhn_poker.game import BET, CardDealt, KuhnPoker, KuhnPokerState, Moved
 
 

@@ -1,11 +1,24 @@
-"""The complete tree of a small game as arrays: exact values of all actions, and best responses.
+"""Exact values of policies in small games: the complete tree as arrays, and best responses.
 
-A policy is an array [pairs] of probabilities: one for each pair of an information set with several
-legal actions and one of these actions. With h a position, z an end, pi_-i the product of the
-probabilities of chance and of all players but i, and I an information set of player i,
+A policy gives each legal action a probability and depends on an `Observation` only. Positions that
+a player cannot distinguish form an `InformationSet`: the events that it has observed. As an array
+[pairs] of probabilities it has one for each pair of an information set with several legal actions
+and one of these actions. With h a position, z an end, pi_-i the product of the probabilities of
+chance and of all players but i, and I an information set of player i,
 
     v_i(h) = sum over the ends z after h of pi(z | h) return_i(z)
     Q(I, a) = sum over h in I of pi_-i(h) v_i(h a) / sum over h in I of pi_-i(h).
+
+The best response to a policy chooses one action per information set, not per position, so it uses
+no hidden information. With u_i(pi) the expected return of player i under the policies pi, and n
+players,
+
+    NashConv(pi) = sum_i (max_{pi'_i} u_i(pi'_i, pi_-i) - u_i(pi)),
+    exploitability(pi) = NashConv(pi) / n.
+
+It is 0 for a Nash equilibrium and positive otherwise. M. Lanctot et al., "A unified game-theoretic
+approach to multiagent reinforcement learning", NeurIPS 2017; OpenSpiel's `exploitability` is the
+same number.
 
 Assumptions: the game always ends, it lists its chance outcomes, and players have perfect recall
 (their observed events determine their own earlier actions and observations). Players that commit at
@@ -16,21 +29,27 @@ the others' commitments.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
+from arena.agents.agent import KnownPolicy, Seat
+from arena.agents.seating import make_agent
 from arena.core.action import CHANCE, Action
 from arena.core.errors import UsageError
 from arena.core.event import Event
 from arena.core.game import Game
 from arena.core.observation import Observation
+from arena.core.spec import Spec
 from arena.core.state import State
 
 Floats = NDArray[np.float64]
+Policy = Callable[[Observation], Mapping[Action, float]]
+"""The probability of each legal action; omitted ones have 0. It is not called if only one action is
+legal."""
 
 MOST_POSITIONS = 400_000
 """Positions of the largest tree, which takes a minute to build."""
@@ -156,7 +175,7 @@ class GameTree:
         return policy
 
     def exploitability(self, policy: Floats) -> float:
-        """Return NashConv / players; see `arena.evaluation.exact.exploitability`."""
+        """Return NashConv / players."""
         values = self.values(policy)[0]
         best = [self.values(self.best_response(policy, i))[0, i] for i in range(len(values))]
         return float(np.mean(best - values))
@@ -293,3 +312,87 @@ def _chance_actions(state: State, rng: random.Random) -> list[Action]:
 
 def _too_large(game: Game, size: str) -> UsageError:
     return UsageError(f"{game!r} has {size} positions, at most {MOST_POSITIONS:,} are possible")
+
+
+# Policies of players
+
+
+def expected_returns(game: Game, policies: Sequence[Policy]) -> list[float]:
+    """Return the expected return u_i of each player i if `policies[i]` decides for it.
+
+    Raises UsageError for a wrong number of policies, one that does not give a distribution, or a
+    game that is too large.
+    """
+    returns: list[float] = game_tree(game).values(policy_array(game, policies))[0].tolist()
+    return returns
+
+
+def exploitability(game: Game, policy: Policy) -> float:
+    """Return the distance of a policy, used in all seats, from a Nash equilibrium.
+
+    It is in units of the returns, averaged over the players; 0 means an equilibrium. Raises
+    UsageError as `expected_returns` does.
+    """
+    return game_tree(game).exploitability(policy_array(game, [policy] * game.num_players))
+
+
+def policy_array(game: Game, policies: Sequence[Policy]) -> Floats:
+    """Return the policies of all players as an array for `GameTree`.
+
+    Raises UsageError as `expected_returns` does.
+    """
+    if len(policies) != game.num_players:
+        raise UsageError(f"{game!r} needs {game.num_players} policies, not {len(policies)}")
+    tree = game_tree(game)
+    array = tree.uniform()
+    for first, situation in zip(tree.first_pairs, tree.situations, strict=True):
+        observation = situation.observation
+        chances = probabilities(policies[observation.player], observation)
+        legal = observation.legal_actions
+        array[first : first + len(legal)] = [chances.get(action, 0.0) for action in legal]
+    return array
+
+
+def probabilities(policy: Policy, observation: Observation) -> dict[Action, float]:
+    """Return the legal actions with a probability above 0.
+
+    Raises UsageError if the policy does not give a distribution over the legal actions.
+    """
+    legal = observation.legal_actions
+    # A forced move needs no policy.
+    if len(legal) == 1:
+        return {legal[0]: 1.0}
+    choice = policy(observation)
+    # The tolerance of 1e-6 is for rounding; probabilities are used as they are given.
+    illegal = any(action not in legal for action in choice)
+    if illegal or min(choice.values(), default=0.0) < 0 or abs(sum(choice.values()) - 1) > 1e-6:
+        listed = ", ".join(f"{action}: {p:g}" for action, p in choice.items())
+        place = f"player {observation.player} after {observation.num_events} events"
+        raise UsageError(
+            f"a policy gives {{{listed}}} to {place}: not a distribution over "
+            f"{', '.join(map(str, legal))}"
+        )
+    return {action: p for action, p in choice.items() if p > 0}
+
+
+def stated_policy(spec: str, game: Game) -> Policy | None:
+    """Return the policy of a bot that states its probabilities; None for other players.
+
+    Raises UsageError if there is no such bot.
+    """
+    # Only bots: to make a model's agent may need a server.
+    if Spec.parse(spec).prefix != "bot":
+        return None
+
+    def bot(player: int) -> KnownPolicy | None:
+        # The generator is not used: the probabilities are those before a draw.
+        agent = make_agent(spec, Seat(game, player, random.Random(0)))
+        return agent if isinstance(agent, KnownPolicy) else None
+
+    def policy(observation: Observation) -> Mapping[Action, float]:
+        # A fresh bot each time: the traversal asks in no order of play.
+        fresh = bot(observation.player)
+        assert fresh is not None
+        return fresh.probabilities(observation)
+
+    return None if bot(0) is None else policy

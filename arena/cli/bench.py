@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 
 from pydantic import JsonValue
 
-from arena.cli.experiment import ExperimentOptions, ExperimentRun, MeasureOptions
+from arena.cli.experiment import ExperimentOptions, ExperimentRun, MeasureOptions, ReportOptions
 from arena.cli.options import ExecutorOptions, OutputOptions
-from arena.cli.report import ReportOptions
 from arena.cli.terminal import consume, echo, print_result, unused_path
 from arena.core.errors import ArenaError, UsageError
 from arena.core.observation import TextLevel
@@ -59,7 +58,7 @@ class TaskOptions(ExperimentOptions):
     heading: str = ""
 
     def output(self, report: Report, location: str) -> None:
-        from arena.evaluation.document.verdict import headline
+        from arena.evaluation.report import headline
 
         if not self.as_json:
             verdict = str(headline(report)[0]).removeprefix("Primary result: ")

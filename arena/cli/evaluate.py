@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 from pydantic import JsonValue
 
 from arena.agents.seating import default_opponent
-from arena.cli.experiment import ExperimentOptions, ExperimentRun
+from arena.cli.experiment import ExperimentOptions, ExperimentRun, ReportOptions
 from arena.cli.options import ExecutorOptions, has_models
-from arena.cli.report import ReportOptions
 from arena.cli.terminal import consume, echo, print_copies
 from arena.core.errors import ArenaError, UsageError
 from arena.core.game import Game

@@ -1,7 +1,9 @@
-"""Common parts of `arena eval` and `arena tournament`: set-up, playing, progress, results."""
+"""Common parts of `arena eval`, `tournament` and `bench`: set-up, playing, progress, results."""
 
 from __future__ import annotations
 
+import csv
+import json
 import re
 import sys
 from collections import Counter
@@ -16,22 +18,30 @@ from pydantic import JsonValue
 from arena.cli.options import (
     ExecutorOptions,
     ModelOptions,
+    OutputOptions,
     SeedOptions,
     TextOptions,
     games_that_fit,
     has_models,
     probe_models,
 )
-from arena.cli.report import ReportOptions
-from arena.cli.terminal import echo, progress_bar, run_until_stopped, settle_accounts, unused_path
+from arena.cli.terminal import (
+    check_file,
+    echo,
+    print_document,
+    progress_bar,
+    run_until_stopped,
+    settle_accounts,
+    unused_path,
+)
 from arena.core.errors import ArenaError, MissingDependency, UsageError
 from arena.core.spec import Spec, redacted
-from arena.core.text import pluralize
+from arena.core.text import pluralize, spreadsheet_row
 from arena.episodes.files import game_stem
-from arena.evaluation.records import Slot
+from arena.evaluation.records import Interval, Slot
 from arena.llm.config import setting
 from arena.llm.settings import MODELS
-from replays.html_report import write_html
+from replays.html_report import require_report_packages, write_html
 
 if TYPE_CHECKING:
     from arena.core.game import Game
@@ -49,8 +59,123 @@ REPORT, REPLAYS = "report.html", "replays"
 CONCURRENT = 16
 MOST_GAMES = 10_000
 """Games that may be played at the same time."""
-MAX_SPEC = 40
-"""Characters of a SPEC in the name of a folder."""
+MAX_SPEC, UNSAFE = 40, re.compile(r"[^\w.]+")
+"""Characters of a SPEC in the name of a folder, at most, and those that become hyphens."""
+LABEL_WIDTH, PLAYER_WIDTH = 32, 22
+"""Characters of the first column of a table of measures, and of each player's column."""
+MARKDOWN_PLAYERS = 5
+"""Players beside each other in Markdown."""
+
+
+class ReportOptions(OutputOptions):
+    """Formats of the result."""
+
+    markdown: bool = setting(False, flag="--markdown")
+    """Print the tables as Markdown."""
+    html: Path | None = setting(None)
+    """Also write an HTML report with charts: one file, works offline."""
+    csv: Path | None = setting(None)
+    """Also write the measures to this file."""
+    explain: bool = setting(False, flag="--explain")
+    """Also define each measure."""
+
+    def check_files(self) -> None:
+        """Raise the error of a missing package or folder before hours are spent on games."""
+        if self.html is not None:
+            require_report_packages()
+            check_file("--html", self.html)
+        if self.csv is not None:
+            check_file("--csv", self.csv)
+
+    def output(self, report: Report, location: str) -> None:
+        """Write and print the report; `location` names the run for people."""
+        try:
+            # First, because printing fails if the reader of the output has ended.
+            self.write_files(report)
+        finally:
+            if self.as_json:
+                print(json.dumps(report.to_json(), allow_nan=False))
+            else:
+                self.show(report)
+                print(location)
+
+    def output_all(
+        self, reports: Sequence[Report], titles: Sequence[str], **others: JsonValue
+    ) -> None:
+        """Write and print several reports below their titles; `others` are in the JSON only."""
+        self.write_files(*reports)
+        if self.as_json:
+            documents = [report.to_json() for report in reports]
+            print(json.dumps({"reports": documents, **others}, allow_nan=False))
+            return
+        for report, title in zip(reports, titles, strict=True):
+            self.show(report, title)
+
+    def write_files(self, *reports: Report) -> None:
+        """Write the CSV file, and one HTML file per report: `NAME.html`, `NAME-2.html`, …"""
+        from arena.evaluation.document.tables import document
+
+        if self.csv is not None:
+            write_csv(reports, self.csv)
+        for number, report in enumerate(reports if self.html else (), start=1):
+            assert self.html is not None
+            path = self.html if number == 1 else self.html.with_stem(f"{self.html.stem}-{number}")
+            write_html(document(report), path)
+            print(f"HTML report: {path}", file=sys.stderr)
+
+    def show(self, report: Report, heading: str = "") -> None:
+        """Print the verdict in bold, the tables, and the other sentences.
+
+        `heading` names the games if there are several reports.
+        """
+        from rich.console import Console
+        from rich.text import Text
+
+        from arena.evaluation.document.tables import document
+
+        if self.markdown:
+            print(f"## {heading}\n\n" if heading else "", end="")
+            print(document(report, MARKDOWN_PLAYERS).markdown(self.explain))
+            return
+        console = Console()
+        if heading:
+            console.rule(Text(heading, style="bold"), align="left")
+        beside = max(1, (console.width - LABEL_WIDTH) // PLAYER_WIDTH)
+        print_document(document(report, beside), self.explain, console)
+
+
+COLUMNS = (
+    "game", "options", "text_level",
+    "player", "role", "measure", "unit", "value", "low", "high", "n",
+)  # fmt: skip
+
+
+def write_csv(reports: Sequence[Report], path: Path) -> None:
+    """Write a row per report, player and measure. Raises ArenaError if the file cannot be."""
+    try:
+        with path.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(COLUMNS)
+            for report in reports:
+                writer.writerows(map(spreadsheet_row, _csv_rows(report)))
+    except OSError as error:
+        raise ArenaError(f"cannot write {path}: {error.strerror}") from error
+
+
+def _csv_rows(report: Report) -> list[list[object]]:
+    units = {measure.name: measure.unit for measure in report.measures}
+    game = [report.game, json.dumps(report.options), report.settings.get("text_level")]
+    rows: list[list[object]] = []
+    for player in report.players:
+        rates = {"win_rate": player.win_rate, "par": Interval(value=report.par)}
+        rates["mean_return"] = player.mean_return
+        # "won" is the win rate already.
+        shares = player.outcomes.model_dump(exclude={"won"})
+        ends = {name: Interval(value=share, n=player.seats) for name, share in shares.items()}
+        for name, interval in (rates | ends | player.measures).items():
+            texts = (player.player, player.role or "", name, units.get(name, ""))
+            rows.append([*game, *texts, interval.value, interval.low, interval.high, interval.n])
+    return rows
 
 
 class MeasureOptions(ExecutorOptions, ModelOptions):
@@ -105,11 +230,6 @@ def match_of(
     return replace(match, decision_seconds=None) if batch else match, llm
 
 
-def _in_file_name(spec: str) -> str:
-    """Return a SPEC for the name of a folder: `oracle`, `openai-gpt-4o-mini`."""
-    return re.sub(r"[^\w.]+", "-", spec.removeprefix("bot:"))[:MAX_SPEC].strip("-.")
-
-
 class ExperimentRun:
     """An experiment as the flags describe it: its games, and the folder of its results."""
 
@@ -161,8 +281,9 @@ class ExperimentRun:
 
         seed, options = self.options.first_seed(), self.game.options.model_dump(mode="json")
         # An evaluation is named after its players, a tournament is not: players may join it.
-        named = (self._settings.get("player"), self._settings.get("baseline"))
-        players = "-vs-".join(_in_file_name(str(spec)) for spec in named if spec)
+        named = [self._settings.get(name) for name in ("player", "baseline")]
+        texts = (str(spec).removeprefix("bot:") for spec in named if spec)
+        players = "-vs-".join(UNSAFE.sub("-", text)[:MAX_SPEC].strip("-.") for text in texts)
         stem = "-".join(filter(None, (game_stem(self.game, seed), players)))
         folder = self.options.out or unused_path(Path("runs") / self.kind, stem)
         settings = {"seed": seed, **self._settings}
@@ -229,8 +350,23 @@ class ExperimentRun:
             self._print_estimate(schedule)
             return 0
         with self._resume() if self.options.resume else self._create() as results:
-            slots = schedule(results.experiment.seed, results.slots)
-            players, stop = self._conduct(results, slots)
+            slots, folder = schedule(results.experiment.seed, results.slots), results.folder
+            results.extend(slots)
+            stop = run_until_stopped(self._play(results, slots))
+            if isinstance(stop, OSError):  # A replay cannot be written, or moved to its place.
+                stop = ArenaError(f"cannot write into {folder}: {stop.strerror}")
+            players = self._show(results, len(slots)) if self._results.games else ()
+            if stop:
+                echo(
+                    f"Kept: {pluralize(len(results.finished()), 'finished game')}; the same "
+                    f"command with {self.resumed_by or f'--resume --out {folder}'} continues",
+                    file=sys.stderr,
+                )
+            try:
+                settle_accounts(self.llm, folder, "run")
+            finally:  # The error that ended the run outranks one of the ledger.
+                if isinstance(stop, ArenaError):
+                    raise stop
         if is_whole and not stop:
             if self.llm:
                 self.llm.ledger.check_answers()
@@ -260,45 +396,22 @@ class ExperimentRun:
             "at most " if self._results.target else "",
         )
 
-    def _conduct(
-        self, results: Results, slots: Sequence[Slot]
-    ) -> tuple[Sequence[PlayerReport], bool]:
-        """Play and report; return the players and whether Ctrl-C has ended the run."""
-        results.extend(slots)
-        folder = results.folder
-        stop = run_until_stopped(self._play(results, slots))
-        if isinstance(stop, OSError):  # A replay cannot be written, or moved to its place.
-            stop = ArenaError(f"cannot write into {folder}: {stop.strerror}")
-        players: Sequence[PlayerReport] = ()
-        if self._results.games:
-            report = self._report(results, len(slots))
-            players = report.players
-            self.options.output(report, f"Results: {folder}{_write_page(report, folder)}")
-        if stop:
-            echo(
-                f"Kept: {pluralize(len(results.finished()), 'finished game')}; the same command "
-                f"with {self.resumed_by or f'--resume --out {folder}'} continues",
-                file=sys.stderr,
-            )
-        try:
-            settle_accounts(self.llm, folder, "run")
-        finally:  # The error that ended the run outranks one of the ledger.
-            if isinstance(stop, ArenaError):
-                raise stop
-        return players, stop is not None
-
-    def _report(self, results: Results, planned: int) -> Report:
+    def _show(self, results: Results, planned: int) -> Sequence[PlayerReport]:
+        """Write and print the report of the finished games; return its players."""
         from arena.evaluation.aggregation import report_of_run
+        from arena.evaluation.document.tables import document
 
-        report = report_of_run(self._results, planned, results.add_look(planned))
-        notes = report.notes
-        wanted = min(self.options.scored, self._results.games)
-        if self.game.analysis.measures and report.scored < wanted:
-            scored = pluralize(report.scored, "game")
-            how = f"arena eval --from {results.folder / REPLAYS} scores all"
-            notes = [*notes, f"Scored: only {scored}, as an earlier run was told; {how}."]
-        run = {"seed": results.experiment.seed, "results": str(results.folder)}
-        return report.model_copy(update={"notes": notes, "settings": self._settings, **run})
+        folder, seed = results.folder, results.experiment.seed
+        report = report_of_run(self._results, planned, results.add_look(planned)).model_copy(
+            update={"settings": self._settings, "seed": seed, "results": str(folder)}
+        )
+        location = f"Results: {folder}"
+        # Without the packages of HTML reports there is no page.
+        with suppress(MissingDependency):
+            write_html(document(report), folder / REPORT)
+            location += f"\nReport:  {folder / REPORT}"
+        self.options.output(report, location)
+        return report.players
 
     async def _play(self, results: Results, slots: Sequence[Slot]) -> None:
         from rich.markup import escape
@@ -338,16 +451,3 @@ class ExperimentRun:
                     progress.update(bar, advance=1, description=escape(self._results.status()))
                     if self._results.enough:
                         return
-
-
-def _write_page(report: Report, folder: Path) -> str:
-    """Write `report.html` into the folder of the run; return the line that names it.
-
-    Without the packages of HTML reports there is none.
-    """
-    from arena.evaluation.document.tables import document
-
-    with suppress(MissingDependency):
-        write_html(document(report), folder / REPORT)
-        return f"\nReport:  {folder / REPORT}"
-    return ""

@@ -18,22 +18,12 @@ def require_report_packages() -> None:
 
 
 def write_html(document: Document, path: Path) -> None:
-    """Write a document as one HTML file.
+    """Write a document as one HTML file; equal documents give equal bytes.
 
-    Equal documents give equal bytes. The file is replaced as a whole: a reader meanwhile sees the
-    old file or the new one, complete.
-
-    Raises:
-        MissingDependency: If jinja2 is not installed.
-        ArenaError: If the file cannot be written.
+    Raises MissingDependency without jinja2, and ArenaError if the file cannot be written.
     """
     require_report_packages()
     from replays.html_report.page import render
 
-    write_document(render(document), path)
-
-
-def write_document(page: str, path: Path) -> None:
-    """Write a text file as a whole. Raises ArenaError if it cannot be written."""
     with open_draft(path) as file:
-        file.write(page.encode())
+        file.write(render(document).encode())

@@ -14,6 +14,7 @@ from pydantic import JsonValue
 from arena.core.errors import ArenaError
 from arena.core.seeds import stream
 from arena.core.text import UNKNOWN, appearance, decimal, percentage, spreadsheet_row
+from arena.episodes.files import open_draft
 from arena.evaluation.aggregation import pair_results
 from arena.evaluation.benchmark import Suite
 from arena.evaluation.benchmark.submission import UNPROVEN, Submission, ahead_of_baseline
@@ -32,7 +33,7 @@ from arena.evaluation.document import (
 from arena.evaluation.records import GameResult, Interval, SeatResult, Slot
 from arena.evaluation.report import PairResult
 from arena.evaluation.statistics.ratings import Ratings, rate
-from replays.html_report import write_document, write_html
+from replays.html_report import write_html
 
 PAGE, TABLE = "index.html", "leaderboard.csv"
 
@@ -164,7 +165,8 @@ def write_page(standings: Standings, out: Path) -> None:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ArenaError(f"cannot write {out}: {error.strerror}") from error
-    write_document(csv_text(standings), out / TABLE)
+    with open_draft(out / TABLE) as file:
+        file.write(csv_text(standings).encode())
     write_html(document(standings), out / PAGE)
 
 

@@ -18,6 +18,7 @@ from typing import Literal, TypedDict
 from rich.console import Console
 
 from arena.core.errors import ArenaError, UsageError
+from arena.episodes.files import open_draft
 from arena.episodes.replay import Replay
 from replays.analysis.documents import (
     CommentJson,
@@ -29,7 +30,6 @@ from replays.analysis.documents import (
 )
 from replays.analysis.replay_analysis import ReplayAnalysis
 from replays.analysis.scenes import scene_module
-from replays.html_report import write_document
 from replays.web.page_files import INDEX, digest, encode, encode_for_html, page_files
 
 MAX_DECISION_CHARACTERS = 200 * 10**6
@@ -84,7 +84,8 @@ def write_bundle(replay: Replay, seat: int | None, out: Path) -> None:
     with console.status(f"Analysing {replay.path} …") if console.is_terminal else nullcontext():
         data = collect_documents(replay, seat)
     page = render(data, data["scene"])
-    write_document(page, out)
+    with open_draft(out) as file:
+        file.write(page.encode())
     print(f"Page: {out} ({len(page) / 2**20:.1f} MiB); open it in any browser")
 
 

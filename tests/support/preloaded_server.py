@@ -29,7 +29,7 @@ LIGHT = (
     "arena.evaluation.aggregation",
     "arena.evaluation.analysis",
     "arena.evaluation.schedule",
-    "arena.evaluation.document.verdict",
+    "arena.evaluation.report",
     "arena.llm.service",
     "backends.openai_http",
     "games.cluedo.analysis.assessor",

@@ -31,9 +31,16 @@ from arena.evaluation.document import (
     plain_tick,
     points_of,
 )
-from arena.evaluation.document.verdict import adjustment_text, headline, sequential_text
 from arena.evaluation.records import Interval
-from arena.evaluation.report import PairedComparison, PlayerReport, Report, TurnSeries
+from arena.evaluation.report import (
+    PairedComparison,
+    PlayerReport,
+    Report,
+    TurnSeries,
+    adjustment_text,
+    headline,
+    sequential_text,
+)
 
 KINDS = {"tournament": "Tournament", "eval": "Evaluation", "analysis": "Analysis"}
 EVERY_PLAYER = 1000

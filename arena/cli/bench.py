@@ -18,7 +18,7 @@ from arena.core.observation import TextLevel
 from arena.core.spec import redacted
 from arena.core.text import pluralize
 from arena.core.version import __version__
-from arena.episodes.files import write_whole
+from arena.episodes.files import write_whole, writing
 from arena.evaluation.records import RUN
 from arena.llm.config import argument, setting
 
@@ -167,11 +167,9 @@ class SuiteRun:
 
     def _write(self, name: str, text: str) -> None:
         path = self.folder / name
-        try:
+        with writing(path):
             self.folder.mkdir(parents=True, exist_ok=True)
             write_whole(path, text)
-        except OSError as error:
-            raise ArenaError(f"cannot write {path}: {error.strerror}") from error
 
 
 def _remaining(options: RunOptions, run: ExperimentRun) -> RunOptions:

@@ -37,7 +37,7 @@ from arena.cli.terminal import (
 from arena.core.errors import ArenaError, MissingDependency, UsageError
 from arena.core.spec import Spec, redacted
 from arena.core.text import pluralize, spreadsheet_row
-from arena.episodes.files import game_stem
+from arena.episodes.files import game_stem, writing
 from arena.evaluation.records import Interval, Slot
 from arena.llm.config import setting
 from arena.llm.settings import MODELS
@@ -152,14 +152,11 @@ COLUMNS = (
 
 def write_csv(reports: Sequence[Report], path: Path) -> None:
     """Write a row per report, player and measure. Raises ArenaError if the file cannot be."""
-    try:
-        with path.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file)
-            writer.writerow(COLUMNS)
-            for report in reports:
-                writer.writerows(map(spreadsheet_row, _csv_rows(report)))
-    except OSError as error:
-        raise ArenaError(f"cannot write {path}: {error.strerror}") from error
+    with writing(path), path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(COLUMNS)
+        for report in reports:
+            writer.writerows(map(spreadsheet_row, _csv_rows(report)))
 
 
 def _csv_rows(report: Report) -> list[list[object]]:

@@ -162,11 +162,11 @@ def settle_accounts(
     from rich.console import Console
 
     if folder is not None:
+        from arena.episodes.files import writing
+
         path = unused_path(folder, stem, ".ledger.json")
-        try:
+        with writing(path):
             write_ledger(llm.ledger, path)
-        except OSError as error:
-            raise ArenaError(f"cannot write {path}: {error.strerror}") from error
     if not quiet:
         print_grids([ledger_grid(llm.ledger)], Console(stderr=True))
 

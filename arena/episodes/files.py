@@ -64,9 +64,15 @@ def open_draft(path: Path) -> Iterator[BinaryIO]:
 
     Raises ArenaError if it cannot be written, and then leaves an older file unchanged.
     """
+    with writing(path), _draft_of(path) as file:
+        yield file
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Turn a lack of space or of rights into an ArenaError that names the path."""
     try:
-        with _draft_of(path) as file:
-            yield file
+        yield
     except OSError as error:
         raise ArenaError(f"cannot write {path}: {error.strerror or error}") from error
 
@@ -174,11 +180,8 @@ class ReplayWriter:
 
     def begin(self, header: Header, state: State) -> None:
         self._max_turns = header.max_turns
-        try:
-            self._folder.mkdir(parents=True, exist_ok=True)
+        with writing(self.path):
             self._claim()
-        except OSError as error:
-            raise ArenaError(f"cannot write {self.path}: {error.strerror}") from error
         self._write([header.to_json()])
         # A program that plays may read files: hidden cards are in none until its game is over.
         self._held = [] if has_programs(header.players) else None
@@ -193,25 +196,21 @@ class ReplayWriter:
         self._release()
         self._write([line.to_json()])
         self.close()
-        try:
+        with writing(self._final):
             self.path = self.path.rename(self._final)
-        except OSError as error:
-            raise ArenaError(f"cannot write {self._final}: {error.strerror}") from error
 
     def copy(self, replay: str) -> None:
         """Write a finished replay whole. Raises ArenaError."""
-        try:
-            self._folder.mkdir(parents=True, exist_ok=True)
+        with writing(self._final):
             self._claim()
             assert self._file is not None
             self._file.write(replay)
             self._file.close()
             self.path = self.path.rename(self._final)
-        except OSError as error:
-            raise ArenaError(f"cannot write {self._final}: {error.strerror}") from error
 
     def _claim(self) -> None:
         """Open the first free name of `stem.jsonl`, `stem-2.jsonl`, …"""
+        self._folder.mkdir(parents=True, exist_ok=True)
         for number in count(1):
             name = self._stem if number == 1 else f"{self._stem}-{number}"
             self._final = self._folder / f"{name}.jsonl"

@@ -6,7 +6,7 @@ moment. `make_aggregator` chooses it by the settings of a run, whether that is p
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
@@ -20,11 +20,12 @@ from arena.core.outcome import ReturnScale
 from arena.core.text import decimal, percentage
 from arena.evaluation.records import TEAM, Estimate, GameResult, Interval
 from arena.evaluation.report import PairResult, Report, SeatEffect, SequentialResult
+from arena.evaluation.scoring import measures_of
 from arena.evaluation.statistics.confidence_sequence import ConfidenceSequence
 from arena.evaluation.statistics.ratings import Ratings
 from arena.evaluation.statistics.ratings import rate as rate_players
 from arena.evaluation.store import Kind, Results
-from arena.evaluation.summary import Sample, compare_pairs, holm, make_report
+from arena.evaluation.summary import Sample, compare_pairs, holm, player_report
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -284,6 +285,59 @@ def make_aggregator(
 
 def _names(value: JsonValue) -> list[str]:
     return [str(name) for name in value] if isinstance(value, list) else []
+
+
+def make_report(
+    kind: Literal["tournament", "eval", "analysis"],
+    game: Game,
+    games: int,
+    scored: int,
+    samples: Collection[Sample],
+    rows: Sequence[Mapping[str, Any]] = (),
+    notes: Iterable[str] = (),
+    **parts: Any,
+) -> Report:
+    """Return a report with one player for each sample.
+
+    `rows` hold what its kind adds to each player, `notes` its first notes, `parts` its other parts.
+    The players of an evaluation keep their order, others come with the best first.
+    """
+    names = {name for sample in samples for name in sample.names}
+    par = game.return_scale.par_of(game.num_players)
+    players = [
+        player_report(sample, game, names).model_copy(update=row)
+        for sample, row in zip(samples, rows or [{}] * len(samples), strict=True)
+    ]
+    report = Report(
+        kind=kind,
+        game=game.name,
+        options=game.options.model_dump(mode="json"),
+        games=games,
+        scored=scored,
+        scale=game.return_scale,
+        has_winner=game.return_scale.has_winner,
+        par=None if par is None else round(par, 6),
+        measures=measures_of(game, names),
+        notes=[*notes, *(note for sample in samples for note in _notes(sample, game))],
+        players=players,
+        **parts,
+    )
+    return report if kind == "eval" else report.model_copy(update={"players": report.ranked})
+
+
+def _notes(sample: Sample, game: Game) -> Iterator[str]:
+    with_fallback = len(sample) - sum(sample.no_fallback)
+    if with_fallback:
+        yield (
+            f"{sample.player}: {with_fallback} of {len(sample)} seats were in games with a "
+            f"fallback move ({sample.fallbacks} its own). What would have come of these games is "
+            "unknown, so the bounds count them as lost, and as won."
+        )
+    if sample.without_winner and game.return_scale.has_winner:
+        yield (
+            f"{sample.player}: {sample.without_winner} of {len(sample)} seats were in finished "
+            "games that no player won; they count as lost."
+        )
 
 
 def stored_report(results: Results) -> Report:

@@ -20,19 +20,17 @@ from arena.episodes.executors import Executor
 from arena.episodes.job import cached_game, run_jobs, sha256
 from arena.episodes.record import Episode
 from arena.episodes.replay import Replay, read_replay
-from arena.evaluation.aggregation import add_seats
+from arena.evaluation.aggregation import add_seats, make_report
 from arena.evaluation.records import RESULTS, RUN, GameResult, Role, SeatRole, Slot
 from arena.evaluation.report import Report
 from arena.evaluation.scoring import measure_game
 from arena.evaluation.store import Results, is_run
-from arena.evaluation.summary import Sample, make_report
+from arena.evaluation.summary import Sample
 from arena.plugins.loader import make_game
 
 OTHER_LOGS = ("metrics.jsonl", "history.jsonl", "replays-*.jsonl")
 """Names of lines of JSON that arena writes beside replays: metrics of a training run and of its
 host, exports."""
-HEADER_BYTES = 64
-"""Within so many bytes a replay names its first line `header`."""
 REPLAYS_AHEAD = 8
 """Replays per worker that are started before an earlier one is finished."""
 
@@ -79,30 +77,19 @@ def find_files(paths: Sequence[Path]) -> list[Path]:
     Other files of arena in the folders, such as the metrics of a training run, are left out.
     Raises UsageError for a path that does not exist, or if there is no file at all.
     """
-    files: dict[Path, None] = {}
+    chosen: dict[Path, None] = {}
     for path in paths:
         if not path.exists():
             raise UsageError(f"{path}: there is no such file or folder")
         found = [path / RESULTS if is_run(path) else path]
         if path.is_dir() and found == [path]:
             # Reading a pipe could wait for ever. A broken link is reported when it is read.
-            replays = (p for p in path.rglob("*.jsonl") if p.is_file() or not p.exists())
-            found = sorted(p for p in replays if not is_results(p) and not _is_other_log(p))
-        files |= dict.fromkeys(found)
-    if not files:
+            files = (p for p in path.rglob("*.jsonl") if p.is_file() or not p.exists())
+            found = sorted(p for p in files if not (is_results(p) or any(map(p.match, OTHER_LOGS))))
+        chosen |= dict.fromkeys(found)
+    if not chosen:
         raise UsageError(f"no replays (*.jsonl) in {', '.join(map(str, paths))}")
-    return list(files)
-
-
-def _is_other_log(path: Path) -> bool:
-    """Return whether a file has the name of another log of arena, and is not a replay."""
-    if not any(path.match(pattern) for pattern in OTHER_LOGS):
-        return False
-    try:
-        with path.open("rb") as file:
-            return b'"header"' not in file.read(HEADER_BYTES)
-    except OSError:
-        return False  # The reader of replays names the fault.
+    return list(chosen)
 
 
 def measure_replay(path: Path, scored: bool) -> AnalyzedGame | SkippedFile:

@@ -10,9 +10,9 @@ import math
 import re
 from array import array
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -36,7 +36,6 @@ from arena.evaluation.report import (
     PairedComparison,
     PlayerReport,
     ReplyCounts,
-    Report,
     TurnSeries,
 )
 from arena.evaluation.scoring import PER_GAME, measures_of, with_own_replies
@@ -160,59 +159,6 @@ class Sample:
 
 
 CALIBRATION_BINS = 10
-
-
-def make_report(
-    kind: Literal["tournament", "eval", "analysis"],
-    game: Game,
-    games: int,
-    scored: int,
-    samples: Collection[Sample],
-    rows: Sequence[Mapping[str, Any]] = (),
-    notes: Iterable[str] = (),
-    **parts: Any,
-) -> Report:
-    """Return a report with one player for each sample.
-
-    `rows` hold what its kind adds to each player, `notes` its first notes, `parts` its other parts.
-    The players of an evaluation keep their order, others come with the best first.
-    """
-    names = {name for sample in samples for name in sample.names}
-    par = game.return_scale.par_of(game.num_players)
-    players = [
-        player_report(sample, game, names).model_copy(update=row)
-        for sample, row in zip(samples, rows or [{}] * len(samples), strict=True)
-    ]
-    report = Report(
-        kind=kind,
-        game=game.name,
-        options=game.options.model_dump(mode="json"),
-        games=games,
-        scored=scored,
-        scale=game.return_scale,
-        has_winner=game.return_scale.has_winner,
-        par=None if par is None else round(par, 6),
-        measures=measures_of(game, names),
-        notes=[*notes, *(note for sample in samples for note in _notes(sample, game))],
-        players=players,
-        **parts,
-    )
-    return report if kind == "eval" else report.model_copy(update={"players": report.ranked})
-
-
-def _notes(sample: Sample, game: Game) -> Iterator[str]:
-    with_fallback = len(sample) - sum(sample.no_fallback)
-    if with_fallback:
-        yield (
-            f"{sample.player}: {with_fallback} of {len(sample)} seats were in games with a "
-            f"fallback move ({sample.fallbacks} its own). What would have come of these games is "
-            "unknown, so the bounds count them as lost, and as won."
-        )
-    if sample.without_winner and game.return_scale.has_winner:
-        yield (
-            f"{sample.player}: {sample.without_winner} of {len(sample)} seats were in finished "
-            "games that no player won; they count as lost."
-        )
 
 
 def _outcome_shares(sample: Sample) -> OutcomeShares:

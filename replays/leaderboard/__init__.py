@@ -14,7 +14,7 @@ from pydantic import JsonValue
 from arena.core.errors import ArenaError
 from arena.core.seeds import stream
 from arena.core.text import UNKNOWN, appearance, decimal, percentage, spreadsheet_row
-from arena.episodes.files import open_draft
+from arena.episodes.files import open_draft, writing
 from arena.evaluation.aggregation import pair_results
 from arena.evaluation.benchmark import Suite
 from arena.evaluation.benchmark.submission import UNPROVEN, Submission, ahead_of_baseline
@@ -161,10 +161,8 @@ def write_page(standings: Standings, out: Path) -> None:
     The page loads nothing and opens from disk. Equal submissions give equal bytes. Raises
     ArenaError if a file cannot be written.
     """
-    try:
+    with writing(out):
         out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ArenaError(f"cannot write {out}: {error.strerror}") from error
     with open_draft(out / TABLE) as file:
         file.write(csv_text(standings).encode())
     write_html(document(standings), out / PAGE)

@@ -21,7 +21,7 @@ from arena.core.outcome import ReturnScale
 from arena.core.text import shorten
 from arena.core.version import __version__
 from arena.episodes.branch import MAX_SYSTEM_LENGTH
-from arena.evaluation.aggregation import PAIRED_DESIGN, EvaluationAggregator
+from arena.evaluation.aggregation import PAIRED_DESIGN, EvaluationAggregator, make_report
 from arena.evaluation.benchmark import (
     FrozenModel,
     Identifier,
@@ -43,7 +43,7 @@ from arena.evaluation.report import Report
 from arena.evaluation.scoring import PER_GAME, measures_of
 from arena.evaluation.statistics.ratings import share_ahead
 from arena.evaluation.store import Experiment, Results
-from arena.evaluation.summary import Sample, compare, make_report
+from arena.evaluation.summary import Sample, compare
 
 SUITE_FILE = "suite.json"
 """Name of the copy of the suite in a submission."""

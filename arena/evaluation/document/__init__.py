@@ -234,18 +234,17 @@ class Grid:
         from rich.table import Table
         from rich.text import Text
 
-        rows, dense = self.rows, False
-        widths, total = _widths(self.headings, rows, MAX_CELL, broken=False)
-        if total > width:
-            widths, total = _widths(self.headings, rows, MAX_CELL, broken=True)
-        if total > width:
-            dense = True
-            rows = [
-                [cell.replace(" [", "\n[").replace(" (par", "\n(par") for cell in row]
-                for row in rows
-            ]
-            widths, _ = _widths(self.headings, rows, MAX_STACKED_CELL, broken=True)
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=dense)
+        rows = self.rows
+        for max_cell, broken in ((MAX_CELL, False), (MAX_CELL, True), (MAX_STACKED_CELL, True)):
+            if max_cell == MAX_STACKED_CELL:
+                rows = [
+                    [cell.replace(" [", "\n[").replace(" (par", "\n(par") for cell in row]
+                    for row in rows
+                ]
+            widths, total = _widths(self.headings, rows, max_cell, broken)
+            if total <= width:
+                break
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=rows is not self.rows)
         for place, wide in enumerate(_fitted(self.headings, rows, widths, width)):
             side: Literal["left", "right"] = "right" if place else "left"
             heading = Text(self.headings[place])

@@ -18,10 +18,7 @@ def require_report_packages() -> None:
 
 
 def write_html(document: Document, path: Path) -> None:
-    """Write a document as one HTML file; equal documents give equal bytes.
-
-    Raises MissingDependency without jinja2, and ArenaError if the file cannot be written.
-    """
+    """Write a document as one HTML file. Raises MissingDependency or ArenaError."""
     require_report_packages()
     from replays.html_report.page import render
 

@@ -101,13 +101,12 @@ class _Seats:
     def _play(self, actions: Mapping[int, SupportsIndex]) -> tuple[dict[str, float], bool, bool]:
         """Apply the actions; return rewards, and whether the game is terminated or truncated.
 
-        A reward is the difference of the returns, for all agents, not only those who moved.
+        All agents are paid, not only those who moved.
         """
-        before = self.arena.state.returns()
-        _, _, terminations, truncations, _ = self.arena.step(actions)
-        after = self.arena.state.returns()
-        rewards = {agent: after[player] - before[player] for agent, player in self._player.items()}
-        return rewards, terminations["__all__"], truncations["__all__"]
+        self.arena.move(actions)
+        earned = self.arena.pay(self.arena.possible_agents)
+        rewards = dict(zip(self.possible_agents, earned.values(), strict=True))
+        return rewards, self.arena.terminated, self.arena.truncated
 
     def _infos(self) -> dict[str, PlayerInfo]:
         return {

@@ -12,6 +12,7 @@ import errno
 import os
 import socket
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from math import ceil
 from types import FrameType
@@ -106,6 +107,16 @@ class ListeningSocket:
         return UsageError(f"cannot serve on {self.host}, --port {self.port}: {error.strerror}")
 
 
+def _then_update(callback: Callable[..., None]) -> Callable[..., None]:
+    """Return a callback of uvicorn after which a connection may be in another phase."""
+
+    def call(protocol: DeadlineProtocol, *args: object) -> None:
+        callback(protocol, *args)
+        protocol._update()
+
+    return call
+
+
 class DeadlineProtocol(H11Protocol):
     """HTTP/1.1 protocol with a deadline for each phase in which the client must act.
 
@@ -133,30 +144,13 @@ class DeadlineProtocol(H11Protocol):
                 min(waiting, key=lambda other: other.waiting_since).abort()
         self._update()
 
-    def data_received(self, data: bytes) -> None:
-        super().data_received(data)
-        self._update()
-
-    def handle_websocket_upgrade(self, event: h11.Request) -> None:
-        # From here on another protocol has the connection, and pings find a client that is gone.
-        super().handle_websocket_upgrade(event)
-        self._update()
-
-    def on_response_complete(self) -> None:
-        super().on_response_complete()
-        self._update()
-
-    def pause_writing(self) -> None:
-        super().pause_writing()
-        self._update()
-
-    def resume_writing(self) -> None:
-        super().resume_writing()
-        self._update()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        super().connection_lost(exc)
-        self._update()
+    # From an upgrade on another protocol has the connection, and pings find a client that is gone.
+    handle_websocket_upgrade = _then_update(H11Protocol.handle_websocket_upgrade)
+    data_received = _then_update(H11Protocol.data_received)
+    on_response_complete = _then_update(H11Protocol.on_response_complete)
+    pause_writing = _then_update(H11Protocol.pause_writing)
+    resume_writing = _then_update(H11Protocol.resume_writing)
+    connection_lost = _then_update(H11Protocol.connection_lost)
 
     def _update(self) -> None:
         """Set the deadline of the present phase, unless the phase has begun before."""

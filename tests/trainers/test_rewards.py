@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from known_deal import ENVELOPE, HANDS
 
 from arena.core.action import CHANCE, Action
@@ -28,7 +26,7 @@ from games.cluedo.game import Cluedo
 from games.cluedo.inference.information import QuestionValues
 from games.cluedo.inference.knowledge import CluedoKnowledge
 from games.cluedo.rules.events import Accuse, DealCards, EndTurn, Show, Suggest
-from trainers.rewards import Rewards, RewardTerm, SeatEpisode, default_reward, information_gains
+from trainers.rewards import Rewards, RewardTerm, SeatEpisode, default_reward
 
 CLUEDO = Cluedo(players=3)
 END = EndTurn()
@@ -185,31 +183,6 @@ def test_any_measure() -> None:
     assert value("measure:entropy/1", *asked) == pytest.approx(math.log2(112))
     assert value("measure:accusations_right", *asked, END, END, Accuse(*ENVELOPE)) == 1
     assert value("measure:excess_leak", *asked) == 0, "it never came up"
-
-
-# Potential
-
-
-@settings(max_examples=15, deadline=None)
-@given(st.integers(0, 2), st.integers(0, 2), st.data())
-def test_the_gains_telescope_whatever_the_moments(
-    seed: int, seat: int, data: st.DataObject
-) -> None:
-    episode = contest(seed)
-    moments = data.draw(st.sets(st.integers(0, len(episode.plies) - 1), max_size=12))
-    rollout = SeatEpisode(CLUEDO, episode, seat)
-    total = Rewards.parse("entropy_removed=1", CLUEDO).score(rollout).reward
-    gains = information_gains(rollout, moments)
-    assert len(gains) == len(moments) + 1
-    assert math.fsum(gains) == pytest.approx(total, abs=1e-12)
-
-
-def test_a_gain_stands_where_it_was_made() -> None:
-    moves = (DealCards(ENVELOPE, HANDS), Suggest(*ENVELOPE), END, END, END, Accuse(*ENVELOPE))
-    rollout = SeatEpisode(CLUEDO, episode_of(moves), 0)
-    assert information_gains(rollout) == [0.0, 1.0, 0.0, 0.0]
-    with pytest.raises(UsageError, match="kuhn_poker has no exact knowledge"):
-        information_gains(SeatEpisode(make_game("kuhn_poker"), rollout.episode, 0))
 
 
 # The sum

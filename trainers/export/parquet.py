@@ -17,14 +17,13 @@ from arena.agents.chat import Attempt
 from arena.core.version import __version__
 from arena.plugins.catalog import require
 from trainers.export.seat_replies import Row, SeatReplies, reward_terms
-from trainers.rewards import information_gains
 
 require("--format parquet", ("pyarrow",), "train")
 
 import pyarrow as pa  # noqa: E402 - after the check that names the extra.
 import pyarrow.parquet as pq  # noqa: E402
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 """Version of the columns; it changes with any of them."""
 ROWS = 1024
 """Number of rows that are written at once."""
@@ -32,13 +31,9 @@ ROWS = 1024
 
 def reply_rows(seat: SeatReplies) -> Iterator[Row]:
     """Yield a row for each reply of a seat."""
-    facts, gains = seat.facts, _information_gains(seat)
+    facts = seat.facts
     for place, reply in enumerate(seat.replies, start=1):
         ply, attempt, tokens = reply.ply, reply.attempt, reply.attempt.tokens
-        gain = None
-        if gains is not None:
-            # Corrected replies gain nothing: the decision's gain belongs to its last reply.
-            gain = gains[ply.number] if reply.last else 0.0
         yield {
             **facts,
             **{name: getattr(attempt, name) for name in _ATTEMPT_COLUMNS},
@@ -53,7 +48,6 @@ def reply_rows(seat: SeatReplies) -> Iterator[Row]:
             "done": place == len(seat.replies),
             "action": str(ply.decision.action),
             "fallback": ply.decision.failure,
-            "information_gain": gain,
             "judgements": [asdict(each) for each in seat.judgements(reply)],
         }
 
@@ -68,17 +62,6 @@ def write_parquet(file: BinaryIO, rows: Iterable[Row], reward: str) -> None:
         writer.close()
     finally:
         writer.is_open = False  # Otherwise its destructor would close a broken file again.
-
-
-def _information_gains(seat: SeatReplies) -> dict[int, float] | None:
-    """Return the gain of each decision, by ply; None for a game without exact knowledge."""
-    seat_episode = seat.seat_episode
-    if seat_episode.game.analysis.assessor((seat_episode.seat,), ("knowledge",)) is None:
-        return None
-    plies = sorted({reply.ply.number for reply in seat.replies})
-    # The first gain precedes the first decision, so it belongs to no reply.
-    _, *gains = information_gains(seat_episode, plies)
-    return dict(zip(plies, gains, strict=True))
 
 
 # The columns
@@ -136,13 +119,6 @@ _COLUMNS = (
     _column("cost", _NUMBER, "US dollars; null: unknown.", True),
     _column("cached", _FLAG, "True if the response cache answered."),
     _column("seconds", _NUMBER, "Time until the answer was complete."),
-    _column(
-        "information_gain",
-        _NUMBER,
-        "Share of the entropy of the hidden information that was removed between this decision "
-        "and the next, by exact knowledge; 0 for a corrected reply; null: not known.",
-        True,
-    ),
     _column(
         "judgements",
         pa.list_(_JUDGEMENT),

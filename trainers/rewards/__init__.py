@@ -9,7 +9,6 @@ scoring.py  from the text of --reward to a number
 
 from arena.episodes.measurement import RewardTerm, SeatEpisode
 from trainers.rewards.scoring import RewardBreakdown, Rewards, TermSummary, default_reward
-from trainers.rewards.terms import information_gains
 
 __all__ = [
     "RewardBreakdown",
@@ -18,5 +17,4 @@ __all__ = [
     "SeatEpisode",
     "TermSummary",
     "default_reward",
-    "information_gains",
 ]

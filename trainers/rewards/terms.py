@@ -1,8 +1,8 @@
 """Generic reward terms: return, entropy removed and legal replies.
 
 A term declares the kinds of assessments that it reads; no others are computed. The entropy H of
-what the game hides from the seat is measured by exact knowledge, in bits. A decision removes the
-share (H_before - H_after) / H_dealt; these gains add up to (H_dealt - H_end) / H_dealt.
+what the game hides from the seat is measured by exact knowledge, in bits; the share that was
+removed is (H_dealt - H_end) / H_dealt.
 
 This is not potential-based shaping (Ng, Harada and Russell, "Policy invariance under reward
 transformations", ICML 1999), which needs a potential of 0 at every end: a seat that loses keeps
@@ -11,12 +11,11 @@ what it has removed. So it rewards deductions, and may move the best play.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from itertools import pairwise
+from collections.abc import Sequence
 
 from arena import Assessment
 from arena.core.action import CHANCE
-from arena.core.errors import ArenaError, UsageError
+from arena.core.errors import ArenaError
 from arena.core.event import Ply
 from arena.episodes.measurement import RewardTerm, SeatEpisode, function_term, measure_sum, ratio
 from trainers.trajectory import recorded_attempts
@@ -39,37 +38,6 @@ def entropy_removed(assessments: Sequence[Assessment]) -> float:
         "the game's assessor does not report a player's final knowledge: it must give an "
         "assessment of the kind 'knowledge' with entropy_dealt and entropy_end"
     )
-
-
-def information_gains(
-    seat_episode: SeatEpisode, before: Collection[int] | None = None
-) -> list[float]:
-    """Return the gains between moments of a game; their sum is the term `entropy_removed`.
-
-    The moments are the positions just before the plies in `before`, by default before each of the
-    seat's own decisions. The first gain belongs to the time before all moments, each later one to
-    the time after its moment: N moments give N + 1 gains. Raises UsageError if the game has no
-    exact knowledge.
-    """
-    game, seat = seat_episode.game, seat_episode.seat
-    assessor = game.analysis.assessor((seat,), ("knowledge",))
-    if assessor is None:
-        raise UsageError(
-            f"{game.name} has no exact knowledge, so its information gains cannot be computed"
-        )
-    outcome = seat_episode.episode.outcome
-    # removed[i] = share of H_dealt removed up to moment i. From 0 at the deal over N moments to the
-    # end: N + 2 values, N + 1 differences.
-    removed = [0.0]
-    for ply in seat_episode.episode.plies:
-        if ply.player == seat if before is None else ply.number in before:
-            assessments = assessor.end(outcome)
-            # Before the deal there is no assessment, and nothing has been removed.
-            removed.append(entropy_removed(assessments) if assessments else 0.0)
-        # After the reading: a moment lies just before its ply.
-        assessor.ply(ply)
-    removed.append(entropy_removed(assessor.end(outcome)))
-    return [after - earlier for earlier, after in pairwise(removed)]
 
 
 def _format(seat_episode: SeatEpisode) -> float:

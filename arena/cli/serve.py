@@ -69,8 +69,7 @@ async def _serve(
     listener: ListeningSocket,
 ) -> None:
     from arena.http.server import run_server
-    from backends.server.app import make_app
-    from backends.server.request_log import RequestLog
+    from backends.server.app import RequestLog, make_app
 
     app = make_app(sampler, options, key=listener.key)
     log = RequestLog(app, options.log_requests, each=sys.stderr.isatty())

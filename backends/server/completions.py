@@ -21,7 +21,6 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from arena.core.errors import ArenaError
 from arena.http.access import invalid_value
 from backends.embedded.sampler import SamplingParams
-from backends.server.messages import parse_calls, render_chat
 from backends.server.responses import (
     ChatResponseBuilder,
     GenerationJob,
@@ -30,15 +29,22 @@ from backends.server.responses import (
     join_text,
     to_api_error,
 )
-from backends.server.schemas import ChatBody, LegacyBody, SamplingBody, TextBody
+from backends.server.schemas import (
+    ChatBody,
+    LegacyBody,
+    SamplingBody,
+    TextBody,
+    parse_calls,
+    render_chat,
+)
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
     from starlette.requests import Request
 
     from backends.embedded.sampler import GeneratedToken, Sampler
-    from backends.server.messages import ChatMessage, ToolDefinition
     from backends.server.models import ModelEndpoints
+    from backends.server.schemas import ChatMessage, ToolDefinition
 
 Result = TypeVar("Result")
 ChoiceToken = tuple[int, "GeneratedToken"]

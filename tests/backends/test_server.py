@@ -39,7 +39,7 @@ from arena.core.errors import BackendError
 from arena.llm.backend import Message, Request, Sampling
 from arena.llm.settings import Settings
 from backends.openai_http import HTTPBackend
-from backends.server.request_log import RequestLog
+from backends.server.app import RequestLog
 
 
 @pytest.fixture(scope="module")

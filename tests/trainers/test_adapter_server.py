@@ -30,7 +30,7 @@ from trainers.config.config import TrainConfig
 from trainers.hosts.embedded import EmbeddedHost
 from trainers.hosts.host import HostRequest
 from trainers.trajectory import Trajectory, TrajectoryGroup, Turn
-from trainers.weight_sync.own_server import start_hint
+from trainers.weight_sync.model_server import start_hint
 
 QUESTION = "who had the rope in the library"
 ASK = Request((Message("user", QUESTION),), Sampling(max_tokens=6), logprobs=True)

@@ -20,8 +20,7 @@ from tiny_model import build_tiny_model
 
 from arena.core.errors import ArenaError, UsageError
 from trainers.credit import credit_games
-from trainers.hosts.art.classes import TrainableModel, TrajectoryGroup
-from trainers.hosts.art.convert import from_art
+from trainers.hosts.art.convert import ArtGroup, TrainableModel, from_art
 from trainers.hosts.art.embedded_backend import EmbeddedBackend
 from trainers.trajectory import token_sequences
 
@@ -82,7 +81,7 @@ def test_what_is_gathered_is_what_was_sampled(example: ModuleType, tmp_path: Pat
         await model.register(backend)
         assert model.get_inference_name() == model.inference_model_name == "kuhn@0"
         games = [await example.rollout(model, 0, number) for number in range(6)]
-        group = TrajectoryGroup(games)
+        group = ArtGroup(games)
         credited = credit_games([from_art(group)], scale=True)
         trained = token_sequences(credited, backend.trainer.sampler.encode)
         result = await backend.train(model, [group], learning_rate=1e-2, threads=1)

@@ -32,7 +32,7 @@ from backends.embedded.sampler import Sampler
 from backends.server import ServeOptions
 from backends.server.app import make_app
 from trainers.config.config import TrainConfig
-from trainers.hosts.art.classes import TrainResult
+from trainers.hosts.art.convert import TrainResult
 from trainers.hosts.art.local import LocalHost
 from trainers.hosts.host import HostRequest
 from trainers.runs.records import RunFiles

@@ -28,11 +28,16 @@ from backends.embedded.tokenizer import ChatTokenizer
 from trainers.algorithms.batching import minibatches
 from trainers.algorithms.loss import ReferenceLogprobs, policy_loss
 from trainers.config.config import UpdateOptions
-from trainers.hosts.art.classes import Choice, History, TrajectoryGroup
-from trainers.hosts.art.classes import Trajectory as ArtTrajectory
-from trainers.hosts.art.convert import choice_of, from_art, to_art
-from trainers.trajectory import TrajectoryGroup as TrajectoryGroupOfOurs
-from trainers.trajectory import token_sequences
+from trainers.hosts.art.convert import (
+    ArtGroup,
+    ArtTrajectory,
+    Choice,
+    History,
+    choice_of,
+    from_art,
+    to_art,
+)
+from trainers.trajectory import TrajectoryGroup, token_sequences
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -94,7 +99,7 @@ class ArtRow:
         return loss_fn(inputs, spread(new), known, None, dict(config)).policy_loss  # type: ignore[arg-type]
 
 
-def art_row(tokenizer: Any, groups: Sequence[TrajectoryGroup], scale: bool) -> ArtRow:
+def art_row(tokenizer: Any, groups: Sequence[ArtGroup], scale: bool) -> ArtRow:
     from art.preprocessing.pack import packed_tensors_from_tokenized_results
     from art.preprocessing.tokenize import tokenize_trajectory_groups
 
@@ -206,13 +211,13 @@ def test_what_art_does_not_train_is_context() -> None:
         additional_histories=[more],
         reward=2.0,
     )
-    [found] = from_art(TrajectoryGroup([theirs])).trajectories
+    [found] = from_art(ArtGroup([theirs])).trajectories
     first, second = found.turns
     assert [m.content for m in first.messages] == ["who", "nothing", "where"]
     assert [token.id for token in first.tokens] == [7, 8] and first.prompt_ids == (1, 2)
     assert first.starts_chat and second.starts_chat and second.text == "so"
     assert (found.reward, first.reward, second.reward) == (2.0, 0.0, 2.0)
-    [again] = to_art(TrajectoryGroupOfOurs((found,))).trajectories
+    [again] = to_art(TrajectoryGroup((found,))).trajectories
     assert again.reward == 2.0 and len(again.additional_histories) == 1
     assert again.messages_and_choices[-1] == theirs.messages_and_choices[-1]
 
@@ -221,7 +226,7 @@ def test_words_without_ids_are_refused() -> None:
     answer = art_choice("is", 7)
     assert answer.logprobs is not None and answer.logprobs.content is not None
     answer.logprobs.content[0].token = "is"
-    group = TrajectoryGroup([ArtTrajectory(messages_and_choices=[ask("who"), answer])])
+    group = ArtGroup([ArtTrajectory(messages_and_choices=[ask("who"), answer])])
     with pytest.raises(ArenaError, match="has no id .'is'.*--tokens-as-ids"):
         from_art(group)
 

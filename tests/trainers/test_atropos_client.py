@@ -24,11 +24,13 @@ from trajectory_servers import (  # noqa: E402
 
 from arena.cli import run as arena  # noqa: E402
 from arena.core.errors import ArenaError  # noqa: E402
-from trainers.atropos.client import (  # noqa: E402
+from trainers.atropos.client import (  # noqa: E402  # noqa: E402
     BatchLost,
+    EnvRegistration,
+    ScoredData,
+    TrainerRegistration,
     TrajectoryClient,
 )
-from trainers.atropos.wire import EnvRegistration, ScoredData, TrainerRegistration  # noqa: E402
 
 TRAINER = TrainerRegistration.model_validate(registration())
 ENV = EnvRegistration.model_validate(env_registration())

@@ -34,12 +34,11 @@ from backends.openai_http import HTTPBackend
 from backends.scripted import ScriptedBackend
 from backends.server.app import make_app
 from trainers.atropos import environment
-from trainers.atropos.client import TrajectoryClient
+from trainers.atropos.client import MASKED, ScoredData, TrainerRegistration, TrajectoryClient
 from trainers.atropos.environment import TrajectoryEnvironment
 from trainers.atropos.group_player import EQUAL, GroupPlayer
 from trainers.atropos.options import EnvironmentOptions
 from trainers.atropos.trainer import rollout_counts
-from trainers.atropos.wire import MASKED, ScoredData, TrainerRegistration
 from trainers.config.config import TrainConfig
 from trainers.rollouts.rollouts import NEWEST
 

@@ -25,7 +25,7 @@ from trainers.atropos.batch import (  # noqa: E402
     TrainingBatch,
     training_batch,
 )
-from trainers.atropos.wire import ScoredData  # noqa: E402
+from trainers.atropos.client import ScoredData  # noqa: E402
 from trainers.config.config import UpdateOptions  # noqa: E402
 from trainers.trajectory import TokenSequence  # noqa: E402
 

@@ -28,7 +28,7 @@ from tiny_model import build_tiny_model  # noqa: E402
 
 from arena.core.errors import StopPlaying  # noqa: E402
 from trainers.hosts.embedded import EmbeddedHost  # noqa: E402
-from trainers.weight_sync import own_server  # noqa: E402
+from trainers.weight_sync import model_server  # noqa: E402
 from trainers.weight_sync.server_bridge import ServerBridge  # noqa: E402
 from trainers.weight_sync.server_process import ServerProcess  # noqa: E402
 
@@ -43,7 +43,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def preloaded(monkeypatch: pytest.MonkeyPatch) -> None:
     """The run's own `arena serve` starts without its seconds of imports."""
-    monkeypatch.setattr(own_server, "ARENA", arena_command())
+    monkeypatch.setattr(model_server, "ARENA", arena_command())
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ def test_a_failed_transfer_stops_the_run_and_the_step_is_repeated(
     async def fails(host: EmbeddedHost) -> None:
         broken = (sys.executable, "-c", "raise SystemExit('no space left')", "--")
         with monkeypatch.context() as patch:
-            patch.setattr(own_server, "ARENA", broken)
+            patch.setattr(model_server, "ARENA", broken)
             with pytest.raises(StopPlaying, match="--server arena did not start: no space left"):
                 await train(host)
         # The checkpoint of the step exists, but the run has not recorded it.

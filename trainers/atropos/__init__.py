@@ -3,8 +3,7 @@
 The API is a queue between environments, which push groups of scored token rows, and a trainer,
 which takes batches of them. Its server is atroposlib's own `run-api`; nothing here imports it.
 
-wire.py       the bodies of requests and answers, with the checks of a group
-client.py     the calls of an environment and of a trainer
+client.py     the bodies of requests and answers, the checks of a group, and the calls
 group_player.py  the games of an environment, their rows, and the newest model that plays them
 environment.py   `arena atropos serve`: what to play, and when
 options.py    settings of both commands

@@ -24,7 +24,7 @@ from statistics import fmean, pstdev
 
 from pydantic import JsonValue
 
-from trainers.atropos.wire import MASKED, ScoredData
+from trainers.atropos.client import MASKED, ScoredData
 from trainers.trajectory import TokenSequence
 
 DEFAULT_TEMPERATURE = 1.0

@@ -13,10 +13,15 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from arena.core.errors import ArenaError, UsageError
-from trainers.atropos.client import TrajectoryClient, UnknownEnv
+from trainers.atropos.client import (
+    EnvRegistration,
+    QueueStatus,
+    ScoredData,
+    TrajectoryClient,
+    UnknownEnv,
+)
 from trainers.atropos.group_player import GroupPlayer, PlayedItem
 from trainers.atropos.options import EnvironmentOptions
-from trainers.atropos.wire import EnvRegistration, QueueStatus, ScoredData
 
 RESET = "of a run that was reset"
 """Reason to drop a group."""

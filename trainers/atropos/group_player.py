@@ -24,7 +24,7 @@ from arena.llm.service import LLMService
 from arena.llm.settings import BudgetLimits
 from backends.openai_http import HTTPBackend
 from backends.openai_wire import parse_policy_version
-from trainers.atropos.wire import MASKED, NOT_SAMPLED, ScoredData
+from trainers.atropos.client import MASKED, NOT_SAMPLED, ScoredData
 from trainers.config.config import TrainConfig
 from trainers.credit import complete_groups
 from trainers.hosts.host import check_used

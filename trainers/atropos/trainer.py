@@ -25,13 +25,15 @@ from backends.embedded import find_checkpoint
 from backends.embedded.architecture import read_architecture
 from trainers.atropos.batch import ModelLimits, TrainingBatch, facts_of, training_batch
 from trainers.atropos.client import (
+    MASKED,
     BatchLost,
     NoTrainer,
     ReceivedBatch,
+    ScoredData,
+    TrainerRegistration,
     TrajectoryClient,
 )
 from trainers.atropos.options import BatchOptions, RunIdentity, run_identity
-from trainers.atropos.wire import MASKED, ScoredData, TrainerRegistration
 from trainers.config.config import TrainConfig
 from trainers.hosts.embedded import EmbeddedHost
 from trainers.hosts.host import HostRequest

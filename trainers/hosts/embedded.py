@@ -15,8 +15,7 @@ from trainers.hosts.host import HostRequest, require_open
 from trainers.hosts.selection import base_checkpoint, check_device, check_fits
 from trainers.runs.records import RunFiles
 from trainers.trajectory import TokenSequence, TrajectoryGroup
-from trainers.weight_sync.model_server import check_server
-from trainers.weight_sync.own_server import check_own_server
+from trainers.weight_sync.model_server import check_own_server, check_server
 
 if TYPE_CHECKING:
     from trainers.hosts.embedded_trainer import EmbeddedTrainer
@@ -116,19 +115,15 @@ def make_bridge(request: HostRequest, trainer: EmbeddedTrainer) -> Bridge:
         from trainers.weight_sync.in_process import InProcess
 
         return InProcess(trainer)
+    from trainers.weight_sync import server_bridge
+
     match request.config.weight_sync:
         case "lora_only":
-            from trainers.weight_sync.lora_only import LoraOnly
-
-            return LoraOnly(request, trainer)
+            return server_bridge.LoraOnly(request, trainer)
         case "lora_restart":
-            from trainers.weight_sync.lora_only import LoraRestart
-
-            return LoraRestart(request, trainer)
+            return server_bridge.LoraRestart(request, trainer)
         case "none":
-            from trainers.weight_sync.full_weights import CheckpointRestart
-
-            return CheckpointRestart(request, trainer)
+            return server_bridge.CheckpointRestart(request, trainer)
         case "shared_vllm":
             from trainers.weight_sync.shared_vllm import SharedVLLM
 

@@ -1,17 +1,20 @@
-"""Bridges to the server of `--server`: what the four modes share.
+"""Bridges to one model server, by --weight-sync.
 
-After a transfer of weights, the first reply of the server must have the log-probabilities that the
-new weights give it here. If not, training stops, because it would learn from games that other
-weights have played. Until the next transfer (sync_every) these weights play, and their version
-and log-probabilities are recorded with each reply, so that the loss corrects for their age.
+`ServerBridge` is what all modes share: start, transfer with proof, policies. `lora_only` and
+`lora_restart` send the LoRA adapter of a step over HTTP; `lora_restart` restarts the run's own
+server before, for servers that lose memory or speed with each adapter. `none` restarts it with the
+checkpoint of a step. A server of full weights has those of one step; this process answers for
+others: those of earlier checkpoints, as opponents and in held-out evaluations.
 """
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import shutil
 import time
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -19,13 +22,16 @@ from pathlib import Path
 from tenacity import AsyncRetrying, retry_if_exception, stop_after_delay, wait_exponential
 
 from arena.core.errors import BackendError, StopPlaying, UsageError
-from arena.llm.backend import Backend
+from arena.llm.backend import Backend, Completion, Request
+from backends.embedded.architecture import ADAPTER
 from trainers.hosts.embedded_trainer import EmbeddedTrainer
 from trainers.hosts.host import HostRequest
 from trainers.hosts.policy import HostedPolicy, ServedWeights, inference_server
 from trainers.trajectory import TrajectoryGroup
-from trainers.weight_sync.model_server import server_of_run
+from trainers.weight_sync.in_process import InProcess
+from trainers.weight_sync.model_server import adapters_folder, server_of_run
 from trainers.weight_sync.weight_proof import (
+    PROBE,
     RESUME,
     Chat,
     KnownWeights,
@@ -166,3 +172,193 @@ class ServerBridge(ABC):
             if await self.server.is_dead():
                 await self._revive()
             return await self._transfer(step, chat)
+
+
+class LoraOnly(ServerBridge):
+    """A `Bridge` to a server that loads the adapters of steps while it runs."""
+
+    def __init__(self, request: HostRequest, trainer: EmbeddedTrainer) -> None:
+        """Start nothing yet. Raises UsageError if another program uses the port."""
+        super().__init__(request, trainer)
+        self._request = request
+        self._folder: Path
+        """Folder from which the server loads adapters."""
+        self._loaded = set[int]()
+        """Steps whose adapter the server has."""
+
+    async def start(self) -> None:
+        await self._start(self._trainer.base_model)
+        self._folder = await asyncio.to_thread(adapters_folder, self._request, self.server)
+        shutil.rmtree(self._folder, ignore_errors=True)
+        for name in await asyncio.to_thread(self.server.names):
+            if name.startswith(f"{self._trainer.name}@"):  # From an earlier start of this run.
+                await asyncio.to_thread(self.server.unload, name)
+        await self.proof.calibrate(self.base_name, 0)
+        if self.newest:
+            await self._load(self.newest, PROBE)
+
+    async def keep(self, steps: Collection[int]) -> None:
+        async with self._loading:
+            await self._unload(self._loaded - set(steps))
+
+    async def _revive(self) -> None:
+        await self._restart_empty()
+
+    async def _restart_empty(self) -> None:
+        """Start the run's own server again, with the base model alone."""
+        await self._restart(self._trainer.base_model)
+        self._loaded.clear()
+
+    async def _transfer(self, step: int, chat: Chat) -> ProbeReply:
+        """Replace the adapters of all earlier steps by a new step's."""
+        # Load first, then unload: there is always an adapter that answers.
+        reply = await self._load(step, chat)
+        await self._unload(self._loaded - {step})
+        return reply
+
+    async def _serve(self, step: int) -> ServedWeights:
+        # Tested twice: without the lock, so that games do not wait for each other, and with it,
+        # since another game may have loaded the step meanwhile.
+        if step and step not in self._loaded:
+            async with self._loading:
+                if step not in self._loaded:
+                    await self._load(step, PROBE)
+        return ServedWeights(self._name(step), step)
+
+    async def _reload(self, step: int) -> None:
+        async with self._loading:
+            if await self.server.is_dead():
+                await self._restart_empty()
+            # After a restart the server knows only its base model.
+            known = await asyncio.to_thread(self.server.names)
+            self._loaded -= {each for each in self._loaded if self._name(each) not in known}
+            if step and step not in self._loaded:
+                await self._load(step, PROBE)
+
+    async def _load(self, step: int, chat: Chat) -> ProbeReply:
+        """Load the adapter of a step. Raises StopPlaying unless the server answers with it."""
+        name, folder = self._name(step), self._copy(step)
+        await asyncio.to_thread(self.server.load, name, folder)
+        reply = await self._prove(name, step, chat)
+        self._loaded.add(step)
+        return reply
+
+    async def _unload(self, steps: set[int]) -> None:
+        for step in sorted(steps):
+            await asyncio.to_thread(self.server.unload, self._name(step))
+            self._loaded.discard(step)
+            for folder in self._folder.glob(f"{step:04d}-*"):
+                shutil.rmtree(folder)
+
+    def _copy(self, step: int) -> Path:
+        """Copy the adapter of a step to the folder from which the server reads it."""
+        source = self._trainer.checkpoint(step) / ADAPTER
+        # The name depends on the weights. vLLM takes equal names and paths for equal weights, and
+        # would reuse its cached results when a step is repeated with other weights.
+        content = b"".join(path.read_bytes() for path in sorted(source.iterdir()))
+        folder = self._folder / f"{step:04d}-{hashlib.sha256(content).hexdigest()[:12]}"
+        if not folder.exists():
+            shutil.copytree(source, folder)
+        return folder
+
+    def _name(self, step: int) -> str:
+        """Return the name of a step at the server; step 0 is the server's base model."""
+        return f"{self._trainer.name}@{step}" if step else self.base_name
+
+
+class LoraRestart(LoraOnly):
+    """A `Bridge` to the run's own server, which is restarted before it loads an adapter."""
+
+    async def _revive(self) -> None:
+        """Do nothing: `_transfer` starts the server in any case."""
+
+    async def _transfer(self, step: int, chat: Chat) -> ProbeReply:
+        await self._restart_empty()
+        return await super()._transfer(step, chat)
+
+
+class FullWeights(ServerBridge):
+    """Base of a `Bridge` to a server that has one step's weights."""
+
+    def __init__(self, request: HostRequest, trainer: EmbeddedTrainer) -> None:
+        """Start nothing yet. Raises UsageError if another program uses the port."""
+        super().__init__(request, trainer)
+        self._here = InProcess(trainer)
+        self._served: int | None = None
+        """The step that the server was proven to have; None: not known."""
+
+    async def publish(self, step: int, groups: Sequence[TrajectoryGroup]) -> dict[str, float]:
+        self._here.evict()
+        return await super().publish(step, groups)
+
+    def policy(self, step: int | None) -> Backend:
+        return SplitPolicy(super().policy(step), self._here, self._has, step)
+
+    async def keep(self, steps: Collection[int]) -> None:
+        await self._here.keep(steps)
+
+    async def _prove_served(self, step: int, chat: Chat) -> ProbeReply:
+        reply = await self._prove(self.base_name, step, chat)
+        self._served = step
+        return reply
+
+    def _has(self, step: int) -> bool:
+        """Return whether the server answers for this step."""
+        # Before a lost server is back, its step is that of the newest policy.
+        return step == (self.newest if self._served is None else self._served)
+
+    async def _serve(self, step: int) -> ServedWeights:
+        if self._served != step:
+            await self._reload(step)
+        return ServedWeights(self.base_name, step)
+
+    async def _reload(self, step: int) -> None:
+        async with self._loading:
+            if await self.server.is_dead():
+                self._served = None
+                await self._revive()
+            if self._served != step:
+                await self._transfer(step, PROBE)
+
+
+class SplitPolicy:
+    """Answers at the server, if it has the weights, and otherwise in this process."""
+
+    def __init__(
+        self, hosted: Backend, here: InProcess, has: Callable[[int], bool], step: int | None
+    ) -> None:
+        self.model = hosted.model
+        self.context_length = hosted.context_length
+        self._hosted = hosted
+        self._here = here
+        self._has = has
+        self._step = step
+
+    async def complete(self, request: Request) -> Completion:
+        """Return the completion with the `policy_version` of its weights. Raises BackendError."""
+        step = self._step if request.policy_version is None else request.policy_version
+        if step is None or self._has(step):
+            return await self._hosted.complete(request)
+        return await self._here.policy(step).complete(request)
+
+    async def close(self) -> None:
+        """Do nothing: the host closes the connections and the sampler."""
+
+
+class CheckpointRestart(FullWeights):
+    """The mode `none`: the run's own server is restarted with the checkpoint of a step."""
+
+    async def start(self) -> None:
+        step = self.newest
+        await self._start(self._trainer.checkpoint(step))
+        # It was started with this checkpoint, by us.
+        await self.proof.calibrate(self.base_name, step)
+        await self._prove_served(step, PROBE)
+
+    async def _revive(self) -> None:
+        """Do nothing: `_transfer` starts the server in any case."""
+
+    async def _transfer(self, step: int, chat: Chat) -> ProbeReply:
+        self._served = None
+        await self._restart(self._trainer.checkpoint(step))
+        return await self._prove_served(step, chat)

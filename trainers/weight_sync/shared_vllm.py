@@ -18,7 +18,7 @@ from arena.core.errors import StopPlaying
 from backends.embedded.architecture import Architecture
 from trainers.hosts.embedded_trainer import EmbeddedTrainer
 from trainers.hosts.host import HostRequest
-from trainers.weight_sync.full_weights import FullWeights
+from trainers.weight_sync.server_bridge import FullWeights
 from trainers.weight_sync.vllm_plugin.arena_vllm import map_file, open_cuda
 from trainers.weight_sync.weight_proof import PROBE, Chat, ProbeReply
 

@@ -1,7 +1,6 @@
 """Everything that knows ART (openpipe-art 0.5.18). The extra `art` installs it.
 
-classes.py            ART's own classes: imported first, and quietly
-convert.py            our trajectories and settings as ART's, and trajectories the other way round
+convert.py            ART's own classes; our trajectories and settings as ART's, both ways
 embedded_backend.py   `art.Backend` on the embedded trainer, for scripts that use ART's own loop
 art_host.py           what the next two hosts share: training, errors in one line
 local.py              ART's LocalBackend: vLLM and unsloth on a GPU

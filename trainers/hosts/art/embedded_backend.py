@@ -22,8 +22,7 @@ from arena.core.errors import ArenaError, UsageError
 from trainers.algorithms.lora import Lora
 from trainers.config.config import UpdateOptions
 from trainers.credit import credit_games
-from trainers.hosts.art.classes import Backend, TrainableModel, TrainResult, TrajectoryGroup
-from trainers.hosts.art.convert import from_art
+from trainers.hosts.art.convert import ArtGroup, Backend, TrainableModel, TrainResult, from_art
 from trainers.hosts.embedded_trainer import EmbeddedTrainer
 from trainers.weight_sync.in_process import InProcess
 
@@ -109,7 +108,7 @@ class EmbeddedBackend(Backend):
     async def train(
         self,
         model: AnyModel,
-        trajectory_groups: Iterable[TrajectoryGroup],
+        trajectory_groups: Iterable[ArtGroup],
         *,
         scale_rewards: bool = True,
         **kwargs: Any,

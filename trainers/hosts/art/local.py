@@ -25,7 +25,7 @@ from backends.embedded.tokenizer import ChatTokenizer
 from backends.provider_errors import safe_excerpt
 from trainers.config.config import DEFAULT_LORA_RANK, LORA_ALPHA, MADE_BASES
 from trainers.hosts.art.art_host import UNSUPPORTED, ArtHost
-from trainers.hosts.art.classes import art_folder, import_model_config, trainable_model
+from trainers.hosts.art.convert import art_folder, import_model_config, trainable_model
 from trainers.hosts.host import EMBEDDED_ONLY, HostRequest, check_supported, require_open
 from trainers.hosts.policy import ServedWeights
 from trainers.hosts.selection import (
@@ -38,8 +38,7 @@ from trainers.hosts.selection import (
 )
 from trainers.runs.records import RunFiles
 from trainers.trajectory import TrajectoryGroup
-from trainers.weight_sync.model_server import ModelServer
-from trainers.weight_sync.own_server import LORA_RANKS
+from trainers.weight_sync.model_server import ModelServer, served_rank
 from trainers.weight_sync.weight_proof import RESUME, KnownWeights, WeightProof, first_chat
 
 if TYPE_CHECKING:
@@ -226,7 +225,7 @@ def internal_config(config: TrainConfig) -> InternalModelConfig:
     context = config.max_context_tokens or DEFAULT_SEQUENCE_LENGTH
     engine: EngineArgs = {
         # The smallest rank that vLLM can serve and that holds this adapter.
-        "max_lora_rank": next(served for served in LORA_RANKS if rank <= served),
+        "max_lora_rank": served_rank(rank),
         # Past policies as opponents are adapters that answer beside the newest one.
         "max_loras": 4 if "past" in config.opponents else 2,
     }

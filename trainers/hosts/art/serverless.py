@@ -78,7 +78,7 @@ class ServerlessHost(ArtHost):
 
     async def _open(self, step: int) -> int:
         """Register the model. W&B cannot go back: a later step than `step` is continued from."""
-        from trainers.hosts.art.classes import trainable_model
+        from trainers.hosts.art.convert import trainable_model
 
         url = address([URL_VARIABLE], [KEY])
         self._backend = _serverless_class()(api_key=self._key, base_url=url)
@@ -157,7 +157,7 @@ class ServerlessHost(ArtHost):
 
     async def _finished_step(self) -> TrainResult | None:
         """Return the step that a lost job has trained; None if there is none."""
-        from trainers.hosts.art.classes import TrainResult
+        from trainers.hosts.art.convert import TrainResult
 
         try:
             looking = self._backend._get_step(self.model)
@@ -229,7 +229,7 @@ class ServerlessHost(ArtHost):
 
 
 def _serverless_class() -> type[ServerlessBackend]:
-    import_module("trainers.hosts.art.classes")  # Imports ART first, and quietly.
+    import_module("trainers.hosts.art.convert")  # Imports ART first, and quietly.
     from art.serverless import ServerlessBackend
 
     return ServerlessBackend

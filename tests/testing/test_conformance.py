@@ -309,42 +309,34 @@ def test_a_game_that_cannot_go_on_is_named(play_on: Callable[[Game], object]) ->
 
 
 @pytest.mark.parametrize(
-    ("returns", "message"),
-    [((math.nan, 0.0), "not finite"), ((math.inf, 0.0), "not finite"), ((0.0,), "one entry per")],
+    ("returns", "probabilities", "message"),
+    [
+        ((math.nan, 0.0), None, "not finite"),
+        ((math.inf, 0.0), None, "not finite"),
+        ((0.0,), None, "one entry per"),
+        ((0.0, 0.0), (math.nan, 1.0), "not between 0 and 1"),
+        ((0.0, 0.0), (-0.5, 1.5), "not between 0 and 1"),
+        ((0.0, 0.0), (0.5, 0.4), "add up to 0.9"),
+    ],
 )
-def test_the_kit_finds_wrong_returns(returns: tuple[float, ...], message: str) -> None:
-    class Paying(KuhnPokerState):
+def test_the_kit_finds_wrong_returns_and_probabilities(
+    returns: tuple[float, ...], probabilities: tuple[float, ...] | None, message: str
+) -> None:
+    class Faulty(KuhnPokerState):
         def returns(self) -> tuple[float, ...]:
             return returns
 
-    class Game(KuhnPoker):
-        def initial_state(self) -> KuhnPokerState:
-            return Paying(self)
-
-    with pytest.raises(AssertionError, match=message):
-        check_random_play(Game(), 0)
-
-
-@pytest.mark.parametrize(
-    ("probabilities", "message"),
-    [
-        ((math.nan, 1.0), "not between 0 and 1"),
-        ((-0.5, 1.5), "not between 0 and 1"),
-        ((0.5, 0.4), "add up to 0.9"),
-    ],
-)
-def test_the_kit_finds_wrong_probabilities(probabilities: tuple[float, ...], message: str) -> None:
-    class Dealing(KuhnPokerState):
         def chance_outcomes(self) -> Sequence[ChanceOutcome]:
             deals = [outcome.action for outcome in super().chance_outcomes()]
-            return [ChanceOutcome(*pair) for pair in zip(deals, probabilities, strict=False)]
+            chances = probabilities or (1 / 6,) * 6
+            return [ChanceOutcome(*pair) for pair in zip(deals, chances, strict=False)]
 
         def sample_chance(self, rng: random.Random) -> Action:
             return self.chance_outcomes()[0].action
 
     class Game(KuhnPoker):
         def initial_state(self) -> KuhnPokerState:
-            return Dealing(self)
+            return Faulty(self)
 
     with pytest.raises(AssertionError, match=message):
         check_random_play(Game(), 0)

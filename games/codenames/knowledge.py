@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from arena import (
     CHANCE,
@@ -74,7 +74,7 @@ class CodenamesAssessor(SeatAssessor):
     def ply(self, ply: Ply) -> list[Assessment]:
         """Process the next ply; return the assessment of a guess, and of a clue that is used up."""
         self._latest_ply = ply.number
-        assessments = list[Assessment]()
+        found = list[Assessment]()
         for event in ply.events:
             self._notes.update(event)
             match event:
@@ -84,35 +84,32 @@ class CodenamesAssessor(SeatAssessor):
                 case WordRevealed(player, _, owner):
                     right = WeightedSum(float(owner == TEAMS[player % 2]))
                     facts, sums = {"owner": owner}, {"right_guesses": right}
-                    assessments.append(Assessment(ply.number, player, "guess", facts, sums))
+                    found.append(Assessment(ply.number, player, "guess", facts, sums))
         # The last guess, a wrong one, or a stop: what the clue has brought is final.
         if not self._notes.guesses_left:
-            assessments += self._judge_clue()
+            found += self._judged_clue()
             self._clue = None
-        return self._wanted(assessments)
+        return [each for each in found if self._wants(each.kind, each.player)]
 
     def end(self, outcome: Outcome) -> list[Assessment]:
         """Return the assessment of a clue that ended the game, and of the game for each seat."""
         # In a game that is cut off, the latest clue may still bring words.
-        assessments = self._judge_clue() if outcome.status == "terminated" else []
+        found = self._judged_clue() if outcome.status == "terminated" else []
         revealed = ASSASSIN in self._notes.revealed.values()
         for player in self._assessed:
             # The guess of the assassin ends the game, so the latest clue was that of the loser.
             guilty = revealed and self._notes.clues[-1].team == player % 2
             sums = {"assassin": WeightedSum(float(guilty))}
-            assessments.append(Assessment(self._latest_ply, player, "game", {}, sums))
-        return self._wanted(assessments)
+            found.append(Assessment(self._latest_ply, player, "game", {}, sums))
+        return [each for each in found if self._wants(each.kind, each.player)]
 
-    def _judge_clue(self) -> list[Assessment]:
+    def _judged_clue(self) -> list[Assessment]:
         if self._clue is None:
             return []
         clue = self._notes.clues[-1]
         facts = {"number": clue.number, "found": clue.found}
         sums = {"words_per_clue": WeightedSum(float(clue.found))}
         return [Assessment(self._clue.number, self._clue.player, "clue", facts, sums)]
-
-    def _wanted(self, assessments: list[Assessment]) -> list[Assessment]:
-        return [each for each in assessments if self._wants(each.kind, each.player)]
 
 
 class CodenamesAnalysis(GameAnalysis):
@@ -150,10 +147,9 @@ class CodenamesAnalysis(GameAnalysis):
         # Guesses and the end of the game are events that every viewer has read.
         if assessment.kind != "clue":
             return None
-        facts = assessment.facts
-        found, number = facts["found"], facts["number"]
-        assert isinstance(found, int) and isinstance(number, int)
+        facts: Mapping[str, int] = assessment.facts  # type: ignore[assignment]
         # 0 does not say how many words the clue is about.
-        if number == 0:
-            return Comment(f"The clue brings {pluralize(found, 'word')}.")
-        return Comment(f"The clue brings {found} of {pluralize(number, 'word')}.")
+        of = f"{facts['found']} of " if facts["number"] else ""
+        return Comment(
+            f"The clue brings {of}{pluralize(facts['number'] or facts['found'], 'word')}."
+        )

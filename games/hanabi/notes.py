@@ -42,7 +42,7 @@ class HeldCard(NamedTuple):
         """Return the card after a hint of these kinds that names it, or does not name it."""
         # A hint also says of the cards that it does not name that they differ.
         kinds = self.kinds & shown if named else self.kinds & ~shown
-        return self._replace(kinds=kinds, hinted=self.hinted or named)
+        return HeldCard(self.card, kinds, self.hinted or named, self.meaning)
 
 
 class HanabiNotes(Notes):

@@ -106,12 +106,6 @@ def winner_of(moves: tuple[Action, ...], cards: tuple[str, ...]) -> int:
     return 0 if first > second else 1
 
 
-def chips_of_first(moves: tuple[Action, ...], cards: tuple[str, ...]) -> float:
-    """Return what player 0 wins in a finished hand: two chips after a call, else one."""
-    chips = 2.0 if moves.count(BET) == 2 else 1.0
-    return chips if winner_of(moves, cards) == 0 else -chips
-
-
 class KuhnPoker(Game):
     """Two players, no options, one hidden card each.
 
@@ -193,8 +187,8 @@ class KuhnPokerState(State):
         """Return the chips won or lost: two after a call, else one."""
         if not self.is_terminal:
             return (0.0, 0.0)
-        chips = chips_of_first(self.moves, self.cards)
-        return (chips, -chips)
+        chips = 2.0 if self.moves.count(BET) == 2 else 1.0
+        return (chips, -chips) if winner_of(self.moves, self.cards) == 0 else (-chips, chips)
 
     def reason(self) -> str:
         names, winner = self.game.seat_names, winner_of(self.moves, self.cards)

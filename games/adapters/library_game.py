@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import pkgutil
 import random
@@ -26,10 +27,10 @@ from arena import (
     State,
     Tabletop,
 )
-from arena.core.errors import ArenaError, UsageError
+from arena.core.errors import UsageError
 from arena.core.game import GameOptions
 from arena.core.observation import TextLevel
-from arena.core.text import did_you_mean, one_line, printable, shorten
+from arena.core.text import did_you_mean, printable
 from arena.plugins.loader import FamilyGame, make_game
 from games.adapters.process import ApartState, LibraryProcess, is_library_process, process_for
 
@@ -125,7 +126,8 @@ def process_of(game: LibraryGame) -> LibraryProcess | None:
     """Return the process in which the library of a game is; None if it is this one."""
     if not game.is_apart:
         return None
-    return process_for(game.name, game.options.model_dump(exclude_defaults=True))
+    options = game.options.model_dump(exclude_defaults=True)
+    return process_for(game.name, json.dumps(options, sort_keys=True))
 
 
 def compute(
@@ -173,28 +175,23 @@ class LibraryText(GameText):
             # In a game without hidden information the other seats' texts show the same position.
             if not isinstance(event, LibraryObserved) or event.player == player:
                 lines.append(self.narrate(event))
-        if observation.legal_actions:
-            lines.append("Your actions: " + " | ".join(self._choices(observation, latest)))
+        if choices := list(observation.legal_actions.notations()):
+            if labels := self._labels(observation):
+                choices = [f"{a} ({label})" for a, label in zip(choices, labels, strict=True)]
+            lines.append(f"Your actions: {' | '.join(choices)}")
         return "\n".join(line for line in lines if line)
 
     def labels(self, observation: Observation) -> Mapping[str, Action]:
         """Return the legal moves by the library's notation, as far as it tells them apart."""
-        latest, legal = (
-            self.game.latest(observation.events, observation.player),
-            observation.legal_actions,
-        )
-        labels = latest.labels if latest and len(latest.labels) == len(legal) else ()
-        counts = Counter(labels)
-        return {
-            label: move for label, move in zip(labels, legal, strict=False) if counts[label] == 1
-        }
+        labels = self._labels(observation)
+        counts, moves = Counter(labels), zip(labels, observation.legal_actions, strict=False)
+        return {label: move for label, move in moves if counts[label] == 1}
 
-    def _choices(self, observation: Observation, latest: LibraryObserved | None) -> list[str]:
-        texts = list(observation.legal_actions.notations())
-        labels = latest.labels if latest else ()
-        if len(labels) != len(texts):
-            return texts
-        return [f"{text} ({label})" for text, label in zip(texts, labels, strict=True)]
+    def _labels(self, observation: Observation) -> Sequence[str]:
+        """Return the library's text of each legal move; () where it gives none."""
+        latest = self.game.latest(observation.events, observation.player)
+        known = latest is not None and len(latest.labels) == len(observation.legal_actions)
+        return latest.labels if latest and known else ()
 
 
 class LibraryArrays(GameArrays):
@@ -253,12 +250,6 @@ class LibraryView:
 
 def _cut(line: str) -> str:
     return line if len(line) <= WIDTH else f"{line[: WIDTH - 1]}…"
-
-
-def library_fault(game: LibraryGame, action: Action, error: Exception) -> ArenaError:
-    """Return an error of the library at a move as one line."""
-    fault = shorten(one_line(f"{type(error).__name__}: {error}"))
-    return ArenaError(f"{game.name}: the library failed at '{action}': {fault}")
 
 
 class LibraryFamily(ABC):

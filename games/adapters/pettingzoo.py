@@ -32,7 +32,7 @@ from games.adapters.library_game import (
     one_line_label,
     options_class,
 )
-from games.adapters.seeded_state import SeededState
+from games.adapters.library_state import SeededState
 
 VIEW_PARAMETERS = ("render_mode", "screen_height", "screen_scaling")
 """Parameters of the library's own windows, which are not used here."""

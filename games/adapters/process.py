@@ -25,11 +25,10 @@ import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from typing import IO, Any
-
-from pydantic import JsonValue
 
 from arena import CHANCE, Action, ActionSet, ChanceOutcome, Event, SpeechOffer, State, Step
 from arena.core.errors import ArenaError, UsageError
@@ -78,10 +77,10 @@ class LibraryProcess:
 
     Args:
         name: The game.
-        options: Those that differ from the defaults.
+        options: JSON of those that differ from the defaults.
     """
 
-    def __init__(self, name: str, options: Mapping[str, JsonValue]) -> None:
+    def __init__(self, name: str, options: str) -> None:
         self.name, self.options = name, options
         self.lock = threading.RLock()
         """Held during requests that belong together."""
@@ -184,7 +183,6 @@ class LibraryProcess:
             self._end = None
 
 
-_known: weakref.WeakValueDictionary[tuple[str, str], LibraryProcess] = weakref.WeakValueDictionary()
 _running: list[LibraryProcess] = []
 """The one that was started last is the last."""
 
@@ -194,10 +192,10 @@ def is_library_process() -> bool:
     return SERVED in os.environ
 
 
-def process_for(name: str, options: Mapping[str, JsonValue]) -> LibraryProcess:
-    """Return the process of a game; the same one for equal options."""
-    key = name, json.dumps(options, sort_keys=True)
-    return _known.setdefault(key, LibraryProcess(name, options))
+@cache
+def process_for(name: str, options: str) -> LibraryProcess:
+    """Return the process of a game; the same one for equal options, which are written as JSON."""
+    return LibraryProcess(name, options)
 
 
 def _keep_running(process: LibraryProcess) -> None:
@@ -307,9 +305,9 @@ class LibraryServer:
     def __init__(self) -> None:
         self._positions: dict[int, Any] = {}
 
-    def load(self, name: str, options: Mapping[str, JsonValue]) -> None:
+    def load(self, name: str, options: str) -> None:
         """Import the library. The game is made by `make`, within the limits."""
-        self._kind, self._options = game_class(name), options
+        self._kind, self._options = game_class(name), json.loads(options)
 
     def make(self) -> dict[str, Any]:
         """Make the game; return its facts. Raises UsageError if it offers no first move."""

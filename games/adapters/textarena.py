@@ -29,7 +29,7 @@ from games.adapters.library_game import (
     LibraryText,
     clean_lines,
 )
-from games.adapters.seeded_state import SeededState
+from games.adapters.library_state import SeededState
 
 MOST_PLAYERS = 15
 """Seats that are tried when the option `players` is left open."""

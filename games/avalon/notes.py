@@ -17,10 +17,10 @@ from arena import ArraySpec, Event
 from games.avalon.rules import (
     ASSASSIN,
     MAX_PROPOSALS,
+    SIGHT,
     Avalon,
     EvilRevealed,
     LadyPassed,
-    LoyaltySeen,
     MissionCardPlayed,
     MissionEnded,
     SecretSeen,
@@ -45,8 +45,6 @@ class AvalonNotes(RoleNotes):
         self.revealed: EvilRevealed | None = None
         self.lady = game.num_players - 1 if game.options.lady else None
         """Holder of the Lady of the Lake; None without the option."""
-        self.examined: dict[int, bool] = {}
-        """Players whom this player examined, and whether they are evil."""
         self._own_fails = 0
         """`fail` cards of this player in the mission that ends now."""
 
@@ -55,10 +53,10 @@ class AvalonNotes(RoleNotes):
         super().update(event)
         evil = self.game.minority
         match event:
-            case SecretSeen(_, seats):
+            case SecretSeen(player, seats) if player == self.player:
                 self.secret = event
                 # Complete: the seats that are seen have visible roles, and no other seat has.
-                _, visible = self.game.sight(self.role)
+                _, visible = SIGHT[self.role]
                 hidden = set(range(self.game.num_players)) - {self.player, *seats}
                 self.add(seats, visible, len(seats))
                 self.add(sorted(hidden), visible, 0, 0)
@@ -82,9 +80,6 @@ class AvalonNotes(RoleNotes):
                 self.add((assassin,), (ASSASSIN,), 1)
             case LadyPassed(_, seat):
                 self.lady = seat
-            case LoyaltySeen(_, seat, is_evil):
-                self.examined[seat] = is_evil
-                self.add((seat,), evil, int(is_evil), int(is_evil))
 
     @property
     def mission(self) -> int:

@@ -26,6 +26,7 @@ from games.hidden_roles.rules import (
     HiddenRolesState,
     RoleOptions,
     SeatAction,
+    SideSeen,
 )
 
 GOOD, EVIL = 0, 1
@@ -36,6 +37,12 @@ MERLIN, PERCIVAL = "Merlin", "Percival"
 ASSASSIN, MORGANA, MORDRED, OBERON = "Assassin", "Morgana", "Mordred", "Oberon"
 ROLES = (MERLIN, PERCIVAL, SERVANT, ASSASSIN, MORGANA, MORDRED, OBERON, MINION)
 EVIL_ROLES = frozenset({ASSASSIN, MORGANA, MORDRED, OBERON, MINION})
+SIGHT: Mapping[str, tuple[Literal["evil", "merlin"], frozenset[str]]] = {
+    MERLIN: ("evil", EVIL_ROLES - {MORDRED}),
+    PERCIVAL: ("merlin", frozenset({MERLIN, MORGANA})),
+    **{role: ("evil", EVIL_ROLES - {OBERON}) for role in EVIL_ROLES - {OBERON}},
+}
+"""The kind of secret that a role sees, and the roles of the seats that it sees."""
 
 NUM_EVIL = {5: 2, 6: 2, 7: 3, 8: 3, 9: 3, 10: 4}
 """Evil players by the number of players, from the rule book."""
@@ -175,14 +182,6 @@ class LadyPassed(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class LoyaltySeen(PrivateEvent):
-    """Private: the side of the player that the holder of the Lady of the Lake examined."""
-
-    seat: int
-    is_evil: bool
-
-
-@dataclass(frozen=True, slots=True)
 class EvilRevealed(Event):
     """Public: the evil players, who reveal themselves before the Assassin names Merlin."""
 
@@ -248,16 +247,6 @@ class Avalon(HiddenRolesGame):
     def promised(self) -> tuple[tuple[Action, ...], ...]:
         return (APPROVE, REJECT), (SUCCESS, FAIL)
 
-    def sight(self, role: str) -> tuple[Literal["evil", "merlin"] | None, frozenset[str]]:
-        """Return the kind of secret that a role sees, and the roles of the seats that it sees."""
-        if role == MERLIN:
-            return "evil", EVIL_ROLES - {MORDRED}
-        if role == PERCIVAL:
-            return "merlin", frozenset({MERLIN, MORGANA})
-        if role in EVIL_ROLES - {OBERON}:
-            return "evil", EVIL_ROLES - {OBERON}
-        return None, frozenset()
-
     @property
     def team_sizes(self) -> tuple[int, ...]:
         """Members of the team of each mission."""
@@ -282,12 +271,8 @@ class Avalon(HiddenRolesGame):
     @cached_property
     def proposals(self) -> tuple[ActionSet, ...]:
         """All teams of the size that each mission has."""
-        seats = range(self.num_players)
-        sets = {
-            size: self.actions.subset(map(Propose, combinations(seats, size))).complete()
-            for size in self.team_sizes
-        }
-        return tuple(sets[size] for size in self.team_sizes)
+        teams = (map(Propose, combinations(range(self.num_players), n)) for n in self.team_sizes)
+        return tuple(self.actions.subset(each).complete() for each in teams)
 
     def is_irrevocable(self, action: Action) -> bool:
         """Return whether the action is the guess of the Assassin, which ends the game."""
@@ -337,8 +322,8 @@ class AvalonState(HiddenRolesState):
 
     def _start(self) -> None:
         for seat, role in enumerate(self.dealt):
-            kind, visible = self.game.sight(role)
-            if kind:
+            if role in SIGHT:
+                kind, visible = SIGHT[role]
                 # A role does not see itself.
                 seen = (s for s, other in enumerate(self.dealt) if other in visible and s != seat)
                 self.log.append(SecretSeen(seat, tuple(seen), kind))
@@ -413,7 +398,7 @@ class AvalonState(HiddenRolesState):
         holder, is_evil = self.ladies[-1], self.game.team_of(self.dealt[seat]) == EVIL
         self.ladies += (seat,)
         self.log.append(LadyPassed(holder, seat))
-        self.log.append(LoyaltySeen(holder, seat, is_evil))
+        self.log.append(SideSeen(holder, seat, is_evil))
         self._begin_proposal()
 
     def _guess(self, seat: int) -> None:

@@ -32,7 +32,6 @@ from games.avalon.rules import (
     Avalon,
     EvilRevealed,
     LadyPassed,
-    LoyaltySeen,
     MerlinGuessed,
     MissionCardPlayed,
     MissionEnded,
@@ -42,7 +41,7 @@ from games.avalon.rules import (
     TeamVoted,
 )
 from games.hidden_roles.notes import HiddenRolesText, RoleView
-from games.hidden_roles.rules import RoleDealt
+from games.hidden_roles.rules import RoleDealt, SideSeen
 
 _LADY = (
     "Player {} holds the Lady of the Lake. After each of the missions 2, 3 and 4, her holder "
@@ -260,7 +259,7 @@ class AvalonText(HiddenRolesText):
                 return f"Mission {mission} of {game.names_of(seats)} {result}: {_cards(fails)}."
             case LadyPassed(holder, seat):
                 return f"{names[holder]} examines {names[seat]} and passes the Lady of the Lake on."
-            case LoyaltySeen(player, seat, is_evil):
+            case SideSeen(player, seat, is_evil):
                 return f"{names[player]} learns: {names[seat]} is {'evil' if is_evil else 'good'}."
             case EvilRevealed(seats, assassin):
                 return (

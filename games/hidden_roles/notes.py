@@ -47,6 +47,7 @@ from games.hidden_roles.rules import (
     HiddenRolesGame,
     RoleDealt,
     RolesRevealed,
+    SideSeen,
 )
 
 Worlds = NDArray[np.int8]
@@ -151,7 +152,9 @@ class RoleNotes(Notes):
         super().__init__(game, player)
         self.facts: Facts = ()
         self.dealt: dict[int, str] = {}
-        """Roles that were shown to this player by the deal or at the end, by seat."""
+        """Roles that were shown to this player, by seat; at the end those of all seats."""
+        self.examined: dict[int, bool] = {}
+        """Players whom this player has examined, and whether they belong to the minority."""
         self.spoken: list[Spoken] = []
         """Speeches since the game last emptied this list."""
         self.stated: dict[int, Sequence[Action]] = {}
@@ -163,6 +166,9 @@ class RoleNotes(Notes):
             case RoleDealt(seat, role):
                 self.dealt[seat] = role
                 self.add((seat,), (role,), 1)
+            case SideSeen(_, seat, is_minority):
+                self.examined[seat] = is_minority
+                self.add((seat,), self.game.minority, int(is_minority), int(is_minority))
             case RolesRevealed(roles):
                 self.dealt = dict(enumerate(roles))
                 for seat, role in self.dealt.items():
@@ -332,7 +338,7 @@ class HiddenRolesText(GameText):
         notes, legal = observation.notes, observation.legal_actions
         assert isinstance(notes, RoleNotes)
         # After the game all roles are shown, and nothing is left to deduce.
-        if level != "events" and len(notes.dealt) == 1:
+        if level != "events" and notes.role and len(notes.dealt) < self.game.num_players:
             yield from self._facts(notes)
             if level == "deductions":
                 yield from self._deductions(notes)

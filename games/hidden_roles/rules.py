@@ -111,6 +111,14 @@ class RoleDealt(PrivateEvent):
 
 
 @dataclass(frozen=True, slots=True)
+class SideSeen(PrivateEvent):
+    """Private: whether another player, whom this one has examined, belongs to the minority."""
+
+    seat: int
+    is_minority: bool
+
+
+@dataclass(frozen=True, slots=True)
 class RolesRevealed(Event):
     """Public: the role of each seat, at the end of the game."""
 

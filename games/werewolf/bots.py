@@ -157,7 +157,7 @@ class WerewolfDeducer(RoleBot):
         if self._makes_claims:
             return self._claim(self._notes.living)
         seats = [seat for seat in self._notes.living if seat != self.player]
-        wolves = [seat for seat in seats if self._notes.inspected.get(seat)]
+        wolves = [seat for seat in seats if self._notes.examined.get(seat)]
         if wolves:
             statement: ClaimCheck | Suspect = ClaimCheck(wolves[0], WOLF_SIDE)
         else:

@@ -27,7 +27,6 @@ from games.werewolf.rules import (
     NightBegan,
     NightEnded,
     PackSeen,
-    SeerSaw,
     Werewolf,
     WitchPoisoned,
     WitchSaw,
@@ -43,14 +42,10 @@ class WerewolfNotes(RoleNotes):
         super().__init__(game, player)
         self.pack: tuple[int, ...] = ()
         """The other wolves, if this player is one."""
-        self.inspected: dict[int, bool] = {}
-        """Results of the own inspections, by seat."""
         self.protected: int | None = None
         """Seat that this player protected last, as the doctor."""
         self.dead: dict[int, str] = {}
-        """Dead players and how they died, with the role."""
-        self.roles: dict[int, str] = {}
-        """Roles of the dead, which are public, by seat."""
+        """Dead players and how they died, with the role, which is public."""
         self.votes: list[DayVoted] = []
         self.victim: int | None = None
         """The player who is attacked in this night, as the witch has seen."""
@@ -64,9 +59,6 @@ class WerewolfNotes(RoleNotes):
             case PackSeen(_, seats):
                 self.pack = seats
                 self.add(seats, PACK, len(seats))
-            case SeerSaw(_, seat, is_wolf):
-                self.inspected[seat] = is_wolf
-                self.add((seat,), PACK, int(is_wolf), int(is_wolf))
             case DoctorProtected(_, seat):
                 self.protected = seat
             # Talk is shown until the next day or night begins.
@@ -107,7 +99,7 @@ class WerewolfNotes(RoleNotes):
     def _bury(self, seat: int | None, role: str, how: str) -> None:
         if seat is not None:
             self.dead[seat] = f"{how}, {role}"
-            self.roles[seat] = role
+            self.dealt[seat] = role
             self.add((seat,), (role,), 1)
 
     @property
@@ -147,13 +139,14 @@ class WerewolfArrays(RoleArrays):
 
     def _fill(self, arrays: Mapping[str, NDArray[Any]], notes: WerewolfNotes) -> None:
         arrays["pack"][list(notes.pack)] = 1
-        for seat, is_wolf in notes.inspected.items():
+        for seat, is_wolf in notes.examined.items():
             arrays["inspected"][seat] = 1 if is_wolf else -1
         if notes.protected is not None:
             arrays["protected"][notes.protected] = 1
         arrays["living"][list(notes.living)] = 1
-        for seat, role in notes.roles.items():
-            arrays["public_roles"][seat, self.game.distinct_roles.index(role)] = 1
+        for seat in notes.dead:
+            role = self.game.distinct_roles.index(notes.dealt[seat])
+            arrays["public_roles"][seat, role] = 1
         for voter, vote in notes.latest_votes.items():
             arrays["last_votes"][voter, vote] = 1
         if notes.victim is not None:

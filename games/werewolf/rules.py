@@ -28,6 +28,7 @@ from games.hidden_roles.rules import (
     HiddenRolesState,
     RoleOptions,
     SeatAction,
+    SideSeen,
 )
 
 VILLAGE, WOLVES = 0, 1
@@ -141,14 +142,6 @@ class PackChose(Event):
     @property
     def audience(self) -> tuple[int, ...]:
         return self.wolves
-
-
-@dataclass(frozen=True, slots=True)
-class SeerSaw(PrivateEvent):
-    """Private: the result of an inspection."""
-
-    seat: int
-    is_wolf: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -357,7 +350,7 @@ class WerewolfState(HiddenRolesState):
         for seat, action in phase.items():
             if isinstance(action, Inspect):
                 # The seer learns the result even if killed in the same night.
-                self.log.append(SeerSaw(seat, action.seat, self.dealt[action.seat] == WOLF))
+                self.log.append(SideSeen(seat, action.seat, self.dealt[action.seat] == WOLF))
             elif isinstance(action, Protect):
                 self.protected = action.seat
                 self.log.append(DoctorProtected(seat, action.seat))

@@ -18,7 +18,7 @@ from arena import (
 )
 from arena.core.text import pluralize
 from games.hidden_roles.notes import HiddenRolesText, RoleView
-from games.hidden_roles.rules import RoleDealt
+from games.hidden_roles.rules import RoleDealt, SideSeen
 from games.werewolf.notes import WerewolfNotes
 from games.werewolf.rules import (
     NO_SEAT,
@@ -31,7 +31,6 @@ from games.werewolf.rules import (
     NightEnded,
     PackChose,
     PackSeen,
-    SeerSaw,
     Werewolf,
     WitchPoisoned,
     WitchSaw,
@@ -145,7 +144,7 @@ class WerewolfText(HiddenRolesText):
                 pairs = zip(wolves, votes, strict=True)
                 chosen = ", ".join(f"{names[wolf]} for {names[vote]}" for wolf, vote in pairs)
                 return f"The werewolves vote: {chosen}. They attack {names[victim]}."
-            case SeerSaw(player, seat, is_wolf):
+            case SideSeen(player, seat, is_wolf):
                 result = "a werewolf" if is_wolf else "not a werewolf"
                 return f"{names[player]} inspects {names[seat]}: {result}."
             case DoctorProtected(player, seat):
@@ -175,10 +174,10 @@ class WerewolfText(HiddenRolesText):
             own += " You are dead."
         if notes.pack:
             own += f" The other werewolves: {game.names_of(notes.pack)}."
-        if notes.inspected:
+        if notes.examined:
             results = ", ".join(
                 f"{names[seat]} {'is a werewolf' if is_wolf else 'is no werewolf'}"
-                for seat, is_wolf in notes.inspected.items()
+                for seat, is_wolf in notes.examined.items()
             )
             own += f" Inspected: {results}."
         if notes.victim is not None:
@@ -228,11 +227,9 @@ class WerewolfView(RoleView):
     def _seat_row(self, seat: int) -> Player:
         notes, names = self.notes, self.game.seat_names
         known, vote = None, Tile("")
-        if seat in notes.roles:
-            known = self._role_tile(notes.roles[seat])
-        elif seat in notes.pack or notes.inspected.get(seat):
+        if seat in notes.pack or notes.examined.get(seat):
             known = self._role_tile(WOLF)
-        elif seat in notes.inspected:
+        elif seat in notes.examined:
             known = Tile("no wolf", "good")
         is_dead = seat in notes.dead
         status = Tile("dead", "muted", notes.dead[seat]) if is_dead else Tile("alive")

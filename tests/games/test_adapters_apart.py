@@ -33,8 +33,8 @@ DEADLY = [
     ("hex", {"board_size": 0}, "no move is legal at the start"),
     ("hex", {"board_size": 100_000}, "cannot be played"),
     ("nim", {"pile_sizes": "-1"}, "no move is legal at the start"),
-    ("nim", {"pile_sizes": "1000000000"}, "cannot be played with {'pile_sizes': '1000000000'}"),
-    ("goofspiel", {"num_cards": 1_000_000}, "cannot be played with {'num_cards': 1000000}"),
+    ("nim", {"pile_sizes": "1000000000"}, 'cannot be played with {"pile_sizes": "1000000000"}'),
+    ("goofspiel", {"num_cards": 1_000_000}, 'cannot be played with {"num_cards": 1000000}'),
 ]
 
 
@@ -167,7 +167,7 @@ def test_the_same_game_here_and_apart() -> None:
     """Chance draws the same; a parameter that changes nothing is written down as one."""
     here, apart = make_game("open_spiel/leduc_poker"), make_game("open_spiel/leduc_poker:players=3")
     assert here.initial_state().chance_outcomes() and apart.initial_state().chance_outcomes()
-    process = LibraryProcess("open_spiel/leduc_poker", {})
+    process = LibraryProcess("open_spiel/leduc_poker", "{}")
     facts = process.facts()
     assert facts["actions"].actions == here.actions.actions
     first, second = here.initial_state(), ApartState(here, process)

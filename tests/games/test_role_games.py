@@ -3,25 +3,46 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import JsonValue
+from random_games import plies
 from role_games import played, posterior
 from role_search import possible_roles
 
-from arena import make_game
+from arena import Outcome, Seat, make_game
+from arena.agents.agent import Agent, RandomBot
+from arena.core.errors import UsageError
 from arena.testing import check_game
-from games.hidden_roles.knowledge import HiddenRolesAnalysis
+from games.avalon.bots import AvalonDeducer
+from games.hidden_roles.knowledge import HiddenRolesAnalysis, RoleAssessor
 from games.hidden_roles.rules import HiddenRolesGame, HiddenRolesState
+from games.werewolf.bots import WerewolfDeducer
 
 
 def role_game(name: str, **options: JsonValue) -> HiddenRolesGame:
     game = make_game(name, **options)
     assert isinstance(game, HiddenRolesGame)
     return game
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "fault"),
+    [
+        ("avalon", {"players": 4}, "players"),
+        ("avalon", {"roles": "mrelin"}, "did you mean 'merlin'"),
+        ("werewolf", {"players": 4}, "players"),
+        ("werewolf", {"players": 6, "wolves": 3}, "fewer than half"),
+        ("werewolf", {"seer": True}, "no option 'seer'"),
+        ("werewolf", {"plain": True, "witch": True}, "no doctor"),
+    ],
+)
+def test_options_are_checked(name: str, options: dict[str, JsonValue], fault: str) -> None:
+    with pytest.raises(UsageError, match=fault):
+        make_game(name, **options)
 
 
 def names_of(game: HiddenRolesGame, state: HiddenRolesState, player: int) -> set[tuple[str, ...]]:
@@ -81,6 +102,45 @@ def check_posterior(game: HiddenRolesGame, seed: int) -> None:
             )
 
 
+@pytest.mark.parametrize(("name", "seed"), [("avalon", 5), ("werewolf", 3)])
+def test_decisions_of_the_majority_are_judged_by_what_it_knows(name: str, seed: int) -> None:
+    game = role_game(name, talk=0)
+    state, history = played(game, seed)
+    assessor = RoleAssessor(game)
+    judged = [each for ply in plies(game, history) for each in assessor.ply(ply)]
+    # Merlin, who hides, is not judged.
+    judges = {seat for seat, role in enumerate(state.roles()) if role != "Merlin"}
+    assert {each.player for each in judged} <= judges
+    assert judged and not any(state.teams()[each.player] for each in judged)
+    assert all(number(a.facts["probability"]) <= number(a.facts["best"]) for a in judged)
+    ends = assessor.end(Outcome("terminated", "", state.returns()))
+    assert len(ends) == game.num_players
+    assert all(number(a.facts["entropy_dealt"]) >= number(a.facts["entropy_end"]) for a in ends)
+
+
+def number(value: JsonValue) -> float:
+    assert isinstance(value, float)
+    return value
+
+
+@pytest.mark.parametrize(
+    ("name", "bot", "games", "talk", "good", "evil"),
+    [("avalon", AvalonDeducer, 60, 0, 9, 12), ("werewolf", WerewolfDeducer, 40, 1, 12, 5)],
+)
+def test_deducers_win_more_in_both_teams(
+    name: str, bot: Callable[[Seat], Agent], games: int, talk: int, good: int, evil: int
+) -> None:
+    """Margins are in games that the majority wins."""
+    game = role_game(name, talk=talk)
+
+    def wins(majority: Callable[[Seat], Agent], minority: Callable[[Seat], Agent]) -> int:
+        return sum(played(game, n, majority, minority)[0].winner == 0 for n in range(games))
+
+    against_random = wins(bot, RandomBot)
+    assert against_random >= wins(RandomBot, RandomBot) + good
+    assert wins(bot, bot) <= against_random - evil
+
+
 @settings(deadline=None, max_examples=30)
 @given(st.sampled_from(["werewolf", "avalon"]), st.integers(5, 8), st.integers(0, 10**6))
 def test_truth_is_always_possible(name: str, players: int, seed: int) -> None:
@@ -101,18 +161,11 @@ def test_truth_is_always_possible(name: str, players: int, seed: int) -> None:
 @pytest.mark.parametrize(
     ("name", "options", "seeds"),
     [
-        ("werewolf", {"players": 10, "talk": 0}, (3,)),
-        ("werewolf", {"players": 6, "wolves": 2}, (0, 1)),
-        ("werewolf", {"players": 7, "talk": 0, "witch": True}, (0, 1)),
-        (
-            "werewolf",
-            {"players": 6, "plain": True, "quiet_first_night": True},
-            (1,),
-        ),
+        ("werewolf", {"players": 10, "talk": 0, "witch": True}, (3,)),
+        ("werewolf", {"players": 6, "wolves": 2, "plain": True, "quiet_first_night": True}, (1,)),
         ("werewolf", {"players": 5, "talk": "statements"}, (0, 1)),
-        ("avalon", {"players": 6, "roles": "merlin", "talk": 0}, (0,)),
         ("avalon", {"players": 10, "talk": 0}, (7,)),
-        ("avalon", {"players": 7, "talk": 0, "lady": True}, (1,)),
+        ("avalon", {"players": 7, "roles": "merlin", "talk": 0, "lady": True}, (1,)),
         ("avalon", {"players": 5, "talk": "statements"}, (1,)),
     ],
 )

@@ -14,16 +14,15 @@ from games.adapters.library_game import (
     LibraryMove,
     LibraryMoved,
     LibrarySeed,
-    library_fault,
 )
+from games.adapters.library_state import LibraryState, is_seed, read_seed
 from games.adapters.open_spiel import library
 from games.adapters.open_spiel.game import OpenSpielGame
-from games.adapters.seeded_state import MOST_SEEDS
 
-_CHANCE_TEXT = re.compile(r"(seed|chance) (\d{1,18})(?:: .*)?")
+_CHANCE_TEXT = re.compile(r"chance (\d{1,18})(?:: .*)?")
 
 
-class OpenSpielState(State):
+class OpenSpielState(LibraryState):
     """A `pyspiel.State` and what each seat has seen of it.
 
     A seat sees a position when it must act and at the end. Between its moves it sees nothing,
@@ -35,9 +34,6 @@ class OpenSpielState(State):
 
     def __init__(self, game: OpenSpielGame) -> None:
         super().__init__(game)
-        self.seed: int | None = None
-        self.applied: list[int | list[int]] = []
-        """Actions applied to the library's state: a number, or one for each seat."""
         self.pending: dict[int, int] = {}
         """Sealed moves of the present simultaneous move, by seat."""
         self.shown: tuple[str, ...] = ("",) * game.num_players
@@ -99,37 +95,30 @@ class OpenSpielState(State):
 
     def _is_possible(self, action: Action) -> bool:
         if self.spiel is None:
-            return isinstance(action, LibrarySeed) and 0 <= action.seed < MOST_SEEDS
+            return is_seed(action)
         if not isinstance(action, LibraryChance):
             return False
         possible = any(n == action.number and p > 0 for n, p in self._listed_outcomes())
         return possible and self.chance_action(action.number) == action
 
     def _read_chance(self, text: str) -> Action | None:
-        written = _CHANCE_TEXT.fullmatch(text)
-        if written is None:
-            return None
-        number = int(written[2])
         if self.spiel is None:
-            return LibrarySeed(number)
+            return read_seed(text)
+        written = _CHANCE_TEXT.fullmatch(text)
+        number = int(written[1]) if written else -1
         listed = any(n == number for n, _ in self._listed_outcomes())
         return self.chance_action(number) if listed else None
-
-    def _apply(self, player: int, action: Action) -> None:
-        try:
-            self._change(player, action)
-        except Exception as error:  # The edge of a library, which may fail in any way.
-            raise library_fault(self.game, action, error) from error
 
     def _change(self, player: int, action: Action) -> None:
         match action:
             case LibrarySeed(seed):
-                self.seed, self.spiel = seed, self.game.seeded(seed)
+                self.spiel = self.game.seeded(seed)
                 # Not public: everything that is still hidden follows from the seed.
                 self.log.append(LibraryDrew(str(action), public=False))
                 self._set_players()
             case LibraryChance(number, label):
-                self._advance(number)
+                self.spiel.apply_action(number)
+                self._set_players()
                 self.log.append(LibraryDrew(label, public=not self.game.hides))
             case LibraryMove(number) if self.spiel.is_simultaneous_node():
                 self.pending = {**self.pending, player: number}
@@ -140,7 +129,8 @@ class OpenSpielState(State):
                 self._reveal()
             case LibraryMove(number):
                 self._log_move(player, number)
-                self._advance(number)
+                self.spiel.apply_action(number)
+                self._set_players()
         self._show()
 
     def _reveal(self) -> None:
@@ -148,16 +138,12 @@ class OpenSpielState(State):
         for player, number in sorted(pending.items()):
             self._log_move(player, number)
         # Seats without a legal move take part with the number 0, which the library ignores.
-        self._advance([pending.get(seat, 0) for seat in range(self.game.num_players)])
+        self.spiel.apply_actions([pending.get(seat, 0) for seat in range(self.game.num_players)])
+        self._set_players()
 
     def _log_move(self, player: int, number: int) -> None:
         text = self.game.event_text(self.spiel, player, number)
         self.log.append(LibraryMoved(player, text, public=not self.game.hides))
-
-    def _advance(self, applied: int | list[int]) -> None:
-        _apply_to(self.spiel, applied)
-        self.applied.append(applied)
-        self._set_players()
 
     def _show(self) -> None:
         """Let the seats see the position: those to act, or all of them at the end."""
@@ -184,43 +170,10 @@ class OpenSpielState(State):
         return tuple(map(float, self.spiel.returns()))
 
     def clone(self) -> Self:
-        twin = super().clone()
-        twin.applied = self.applied.copy()
-        if self.spiel is not None:
-            # A game that draws by itself keeps its generator in the library's game object, which
-            # clones would share.
-            twin.spiel = twin._played_again() if self.game.is_sampled else self.spiel.clone()
+        # A game that draws by itself keeps its generator in the library's game object, which
+        # clones of the library's state would share.
+        if self.game.is_sampled:
+            return super().clone()
+        twin = State.clone(self)
+        twin.spiel = self.spiel.clone()
         return twin
-
-    def _played_again(self) -> Any:
-        """Return the library's state after the same moves."""
-        spiel = self.game.spiel.new_initial_state() if self.seed is None else None
-        if self.seed is not None:
-            spiel = self.game.seeded(self.seed)
-        for applied in self.applied:
-            _apply_to(spiel, applied)
-        return spiel
-
-    def __getstate__(self) -> dict[str, Any]:
-        # The library's object is made again from the moves.
-        started = self.spiel is not None
-        return {
-            **super().__getstate__(),
-            "spiel": None,
-            "_legal": {},
-            "_outcomes": None,
-            "_started": started,
-        }
-
-    def __setstate__(self, fields: dict[str, Any]) -> None:
-        started = fields.pop("_started")
-        self.__dict__.update(fields)
-        if started:
-            self.spiel = self._played_again()
-
-
-def _apply_to(spiel: Any, applied: int | list[int]) -> None:
-    if isinstance(applied, int):
-        spiel.apply_action(applied)
-    else:
-        spiel.apply_actions(applied)

@@ -123,22 +123,27 @@ def number(value: JsonValue) -> float:
     return value
 
 
+Bot = Callable[[Seat], Agent]
+
+
 @pytest.mark.parametrize(
-    ("name", "bot", "games", "talk", "good", "evil"),
-    [("avalon", AvalonDeducer, 60, 0, 9, 12), ("werewolf", WerewolfDeducer, 40, 1, 12, 5)],
+    ("name", "bot", "games", "talk", "margin", "village", "margin_of_evil"),
+    [
+        ("avalon", AvalonDeducer, 60, 0, 9, RandomBot, 12),
+        ("werewolf", WerewolfDeducer, 40, 1, 12, WerewolfDeducer, 5),
+    ],
 )
 def test_deducers_win_more_in_both_teams(
-    name: str, bot: Callable[[Seat], Agent], games: int, talk: int, good: int, evil: int
+    name: str, bot: Bot, games: int, talk: int, margin: int, village: Bot, margin_of_evil: int
 ) -> None:
     """Margins are in games that the majority wins."""
     game = role_game(name, talk=talk)
 
-    def wins(majority: Callable[[Seat], Agent], minority: Callable[[Seat], Agent]) -> int:
+    def wins(majority: Bot, minority: Bot) -> int:
         return sum(played(game, n, majority, minority)[0].winner == 0 for n in range(games))
 
-    against_random = wins(bot, RandomBot)
-    assert against_random >= wins(RandomBot, RandomBot) + good
-    assert wins(bot, bot) <= against_random - evil
+    assert wins(bot, RandomBot) >= wins(RandomBot, RandomBot) + margin
+    assert wins(village, bot) <= wins(village, RandomBot) - margin_of_evil
 
 
 @settings(deadline=None, max_examples=30)

@@ -18,6 +18,7 @@ from arena.cli.terminal import progress_bar
 from arena.cli.train import let_threads_sleep
 from arena.core.errors import ArenaError, UsageError
 from arena.core.observation import TextLevel
+from arena.core.text import fault_message
 from arena.episodes.files import check_new_folder, locked
 from arena.llm.config import Config, setting
 from arena.plugins.catalog import require
@@ -175,7 +176,7 @@ def _settings(options: PretrainOptions) -> ImitationSettings:
     except ValidationError as error:
         fault = error.errors()[0]
         flag = str(fault["loc"][0]).replace("_", "-")
-        raise UsageError(f"--{flag} {fault['input']}: {fault['msg']}") from None
+        raise UsageError(f"--{flag} {fault['input']}: {fault_message(fault)}") from None
 
 
 def _teach(settings: ImitationSettings, out: Path, resume: bool) -> dict[str, JsonValue]:

@@ -14,6 +14,7 @@ from unicodedata import combining, normalize
 
 if TYPE_CHECKING:
     from pydantic import BaseModel, JsonValue, ValidationError
+    from pydantic_core import ErrorDetails
 
 LONGEST_QUOTE = 200
 """Characters of a quotation of external text in a message."""
@@ -210,12 +211,40 @@ def _unique(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
     return fields
 
 
+PLAIN_FAULTS = {
+    **dict.fromkeys(("int_parsing", "int_from_float", "int_type"), "give a whole number"),
+    **dict.fromkeys(("float_parsing", "float_type"), "give a number"),
+    **dict.fromkeys(("bool_parsing", "bool_type"), "give true or false"),
+    "missing": "a value is missing",
+    "extra_forbidden": "no such field",
+    "finite_number": "give a finite number",
+    "string_type": "give a text",
+    "dict_type": "give names with values",
+    "greater_than_equal": "give at least {ge}",
+    "greater_than": "give more than {gt}",
+    "less_than_equal": "give at most {le}",
+    "less_than": "give less than {lt}",
+}
+"""Messages for people by pydantic's type of error, with its context."""
+
+
+def fault_message(fault: ErrorDetails) -> str:
+    """Return what is wrong with a value, in words for people; the value is not quoted."""
+    if fault["type"] == "literal_error":
+        return f"choose {fault['ctx']['expected']}".replace("'", "")
+    plain = PLAIN_FAULTS.get(fault["type"])
+    if plain is not None:
+        return plain.format(**fault.get("ctx", {}))
+    message = fault["msg"].removeprefix("Value error, ")
+    return message[:1].lower() + message[1:]
+
+
 def first_fault(error: ValidationError, whole: str = "") -> str:
     """Return the first error in one line: the field, or else `whole`, and the message."""
     # Without the input, which may be a key in the wrong place.
-    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+    first = error.errors(include_url=False, include_input=False)[0]
     place = ".".join(map(str, first["loc"])) or whole
-    message = first["msg"].removeprefix("Value error, ")
+    message = fault_message(first)
     return f"{place}: {message}" if place else message
 
 
@@ -234,14 +263,14 @@ def explain_options(name: str, options: type[BaseModel], error: ValidationError)
         known = ", ".join(options.model_fields) or "none"
         near = did_you_mean(field, options.model_fields)
         return f"{name} has no option '{field}'; {near}its options are: {known}"
-    message = first["msg"].removeprefix("Value error, ")
+    message = fault_message(first)
     if first["type"] == "literal_error":
         # For example "0, 1 or 'statements'": only words can be misspelt.
-        expected: str = first["ctx"]["expected"]
-        near = did_you_mean(str(first["input"]), re.findall("'(.+?)'", expected))
-        message = f"{near}choose " + expected.replace("'", "")
-    prefix = f"{name}: option {field}={first['input']!r}: " if field else f"{name}: "
-    return prefix + message[0].lower() + message[1:]
+        words = re.findall("'(.+?)'", first["ctx"]["expected"])
+        message = did_you_mean(str(first["input"]), words) + message
+    return (
+        f"{name}: option {field}={first['input']!r}: {message}" if field else f"{name}: {message}"
+    )
 
 
 def clock(seconds: float) -> str:

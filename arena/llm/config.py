@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, PrivateAttr, Valid
 from pydantic.fields import FieldInfo
 
 from arena.core.errors import UsageError
+from arena.core.text import fault_message
 from arena.llm.config_file import check_folder_values, config_path, config_table
 from arena.llm.environment import DOTENV_FILE, variables
 
@@ -178,13 +179,13 @@ class Config(BaseModel):
             config = cls.model_validate({n: v for n, v in values.items() if n in cls.model_fields})
         except ValidationError as error:
             fault = error.errors(include_input=False)[0]
-            name, message = str(fault["loc"][0]), fault["msg"].removeprefix("Value error, ")
+            name = str(fault["loc"][0])
             if fault["type"] == "missing":
                 flag = cls.settings()[name].flag.partition("/")[0]
                 what = f"option '{flag}'" if flag else f"argument '{name}'"
                 raise UsageError(f"Missing {what}") from None
             place = next(layer.place(name, cls) for layer in used if name in layer.values)
-            raise UsageError(f"{place}: {message[0].lower()}{message[1:]}") from None
+            raise UsageError(f"{place}: {fault_message(fault)}") from None
         config._layers = used
         return config
 

@@ -40,7 +40,7 @@ from pydantic import (
 )
 
 from arena.core.errors import UsageError
-from arena.core.text import read_value
+from arena.core.text import first_fault, read_value
 from arena.llm.backend import Backend, BackendTraits, Price
 from arena.llm.config import Config, merged, setting
 from arena.llm.config_file import config_file
@@ -294,9 +294,6 @@ class KeylessSettings(Settings):
 
 def _first_error(error: Exception) -> str:
     """Return the first error in one line, without the value, which may be a misplaced key."""
-    if not isinstance(error, ValidationError):
-        return str(error).splitlines()[0]
-    # The input is left out: a key in the wrong place must not reach a log.
-    fault = error.errors(include_input=False)[0]
-    place = ".".join(map(str, fault["loc"]))
-    return f"{place}: {fault['msg'].removeprefix('Value error, ')}"
+    if isinstance(error, ValidationError):
+        return first_fault(error)
+    return str(error).splitlines()[0]

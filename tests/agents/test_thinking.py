@@ -216,8 +216,8 @@ def test_the_flags_of_the_system_message() -> None:
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
-        ({"reasoning_effort": "much"}, "--reasoning-effort much: input should be 'none', 'min"),
-        ({"answers": "tool"}, "--answers tool: input should be 'text', 'json' or 'too"),
+        ({"reasoning_effort": "much"}, "--reasoning-effort much: choose none, min"),
+        ({"answers": "tool"}, "--answers tool: choose text, json or too"),
         ({"chat": "long"}, "--chat long"),
     ],
 )

@@ -184,7 +184,7 @@ def test_an_output_of_any_encoding_gets_the_nearest_characters(
 
 def test_executors_that_cannot_be_are_refused_in_one_line(tmp_path: Path) -> None:
     for flags, reason in {
-        "--executor cluster": "--executor cluster: input should be 'local', 'processes' or 'ray'",
+        "--executor cluster": "--executor cluster: choose local, processes or ray",
         "--executor local --workers 2": "--workers 2: --executor local has one worker",
         "--set address=HOST": "address=HOST needs --executor ray",
         "--workers 2 --watch": "games in workers cannot be watched",

@@ -77,9 +77,9 @@ def test_an_unknown_model_gets_the_lines_that_make_it_known(
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
-        ('[models."openai:x"]\nprice_in = -1\nprice_out = 1', "price_in: Input should be greater"),
+        ('[models."openai:x"]\nprice_in = -1\nprice_out = 1', "price_in: give at least"),
         ('[models."openai:x"]\nprice_in = 1', "price_in and price_out belong together"),
-        ('[models."openai:x"]\nprise_in = 1', "prise_in: Extra inputs"),
+        ('[models."openai:x"]\nprise_in = 1', "prise_in: no such field"),
         ('[models."gtp:x"]\nprice_in = 1\nprice_out = 1', '[models."gtp:x"] is not a backend'),
     ],
 )

@@ -352,10 +352,10 @@ def test_cards_are_conserved_and_refutations_true(variant: str, players: int, se
         ({"suspects": 7}, "theme 'uk' has 6 suspects, not 7; for more use theme 'generated'"),
         ({"rooms": 10, "theme": "us"}, "theme 'us' has 9 rooms, not 10"),
         ({"theme": "generated", "weapons": 2}, "theme 'generated' needs 3 to 12 weapons, not 2"),
-        ({"theme": "generated", "weapons": 13}, "less than or equal to 12"),
+        ({"theme": "generated", "weapons": 13}, "give at most 12"),
         ({"theme": "generated", "variant": "classic"}, "classic board needs all 6 suspects"),
         ({"variant": "classic", "names_seed": 1}, "names_seed needs variant 'cards'"),
-        ({"theme": "generated", "names_seed": -1}, "greater than or equal to 0"),
+        ({"theme": "generated", "names_seed": -1}, "give at least 0"),
     ],
 )
 def test_bad_options_say_what_is_allowed(options: dict[str, JsonValue], message: str) -> None:

@@ -273,7 +273,7 @@ def test_hostile_connections(server: PlayProcess) -> None:
         ({"game": "kuhn_poker", "seats": ["human", ":"]}, "may not play here"),
         ({"game": "cluedo", "seats": ["human"] * 3, "options": {"players": "<b>"}}, "players"),
         ({"game": "kuhn_poker", "seats": ["human", "human"], "pace": -1}, "pace"),
-        ({"seats": []}, "game: Field required"),
+        ({"seats": []}, "game: a value is missing"),
     ],
 )
 def test_wrong_tables_are_refused(

@@ -328,16 +328,13 @@ class CluedoAssessor(SeatAssessor):
             yield facts.assessment("suggestion", ply, measurements)
 
     def _judge_answer(self, question: PendingQuestion) -> Iterator[Assessment]:
-        """Assess the bits that a question gained; the difference to the expectation is luck."""
+        """Assess the bits that a question gained."""
         asked = question.facts
         if asked and self._wants("answer"):
             after = self._knowledge[question.ply.player].entropy()
             gained = asked.entropy_before - after
-            luck = WeightedSum(gained - asked.expected)
             facts = AnswerFacts(gained, asked.expected, asked.entropy_before, after)
-            yield facts.assessment(
-                "answer", question.ply, {"bits": WeightedSum(gained), "luck": luck}
-            )
+            yield facts.assessment("answer", question.ply, {})
 
     def _leaks(self, question: PendingQuestion, refuter: int) -> dict[str, float]:
         """Return the bits about the envelope that each card gives that may be shown."""

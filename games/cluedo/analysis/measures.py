@@ -41,31 +41,19 @@ STAGES: tuple[Stage, ...] = (
 """Stages of a game for one player, the earliest first. Later questions are harder to choose, and
 how many there are depends on when a rival ends the game. So each stage has its own measure."""
 
-_QUESTIONS = (
-    *(
-        Measure(
-            stage.measure,
-            f"question efficiency, {stage.title}",
-            "share",
-            "higher",
-            "Expected information of the questions asked, over that of the best legal questions; "
-            "both exact, given what the player could know. A turn that ended without a question "
-            "counts as one of 0 bits. Over questions asked while "
-            f"{stage.when} left. The best is searched among the most promising questions, which "
-            "loses under 0.5 % on average. The oracle bot searches in the same way: it has 100 %.",
-        )
-        for stage in STAGES
-    ),
+_QUESTIONS = tuple(
     Measure(
-        "luck",
-        "luck",
-        "bits per question",
-        None,
-        "Bits that the player's questions gained, minus the bits that the exact posterior expected "
-        "of them. The mean is near 0 but not 0, because players ask for cards that they do not "
-        "hold and some show the card that gives least information; the posterior assumes neither.",
-        comparable=False,
-    ),
+        stage.measure,
+        f"question efficiency, {stage.title}",
+        "share",
+        "higher",
+        "Expected information of the questions asked, over that of the best legal questions; "
+        "both exact, given what the player could know. A turn that ended without a question "
+        "counts as one of 0 bits. Over questions asked while "
+        f"{stage.when} left. The best is searched among the most promising questions, which "
+        "loses under 0.5 % on average. The oracle bot searches in the same way: it has 100 %.",
+    )
+    for stage in STAGES
 )
 
 _ACCUSATIONS = (
@@ -133,15 +121,6 @@ _ONE_GAME = (
         "higher",
         "Expected information of the questions asked, over that of the best legal questions. Turns "
         "without a question do not count.",
-        comparable=False,
-    ),
-    Measure(
-        "bits",
-        "bits per question",
-        "bits per question",
-        "higher",
-        "Entropy of the envelope, in the suggester's exact view, before each question minus after "
-        "its answer; over questions. Late questions have less to gain.",
         comparable=False,
     ),
     Measure(

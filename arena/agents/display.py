@@ -10,8 +10,7 @@ from arena.core.event import Event
 from arena.core.game import Game
 from arena.core.outcome import Outcome
 from arena.core.text import decimal
-from arena.core.view.pieces import Panel, Tone
-from arena.core.view.tabletop import Tabletop, draw_tabletop
+from arena.core.view import Panel, Tabletop, Tone, draw_tabletop
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType, RenderResult

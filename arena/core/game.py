@@ -31,7 +31,7 @@ from arena.core.outcome import ReturnScale
 from arena.core.state import State
 from arena.core.statements import GameTalk
 from arena.core.text import explain_options
-from arena.core.view.tabletop import TableView
+from arena.core.view import TableView
 
 
 class GameOptions(BaseModel):

@@ -17,7 +17,7 @@ from arena.core.action import Action, SpeechOffer
 from arena.core.action_set import ActionSet, ActionTable
 from arena.core.event import Event
 from arena.core.text import neutralise
-from arena.core.view.tabletop import TableView
+from arena.core.view import TableView
 
 if TYPE_CHECKING:
     import numpy as np

@@ -12,8 +12,7 @@ from arena.core.event import Event
 from arena.core.game import Game
 from arena.core.observation import Observation
 from arena.core.state import State
-from arena.core.view.pieces import targets
-from arena.core.view.tabletop import Scene, draw_tabletop
+from arena.core.view import Scene, draw_tabletop, targets
 from arena.episodes.measurement import custom_measures, measure_seats
 from arena.episodes.record import Episode
 from arena.testing.positions import (

@@ -16,7 +16,7 @@ from arena.core.game import Game
 from arena.core.observation import Observation, TextLevel
 from arena.core.seeds import stream
 from arena.core.state import State
-from arena.core.view.tabletop import Scene, TableView, diagram
+from arena.core.view import Scene, TableView, diagram
 from arena.episodes.match import Match, Watcher, play
 from arena.episodes.record import Episode
 

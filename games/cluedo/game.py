@@ -28,10 +28,10 @@ class Cluedo(CluedoSetting):
         True
     """
 
-    Text = "games.cluedo.text.cluedo_text:CluedoText"
+    Text = "games.cluedo.text:CluedoText"
     Analysis = "games.cluedo.analysis.assessor:CluedoAnalysis"
     Arrays = "games.cluedo.facts:CluedoArrays"
-    View = "games.cluedo.views.view:CluedoView"
+    View = "games.cluedo.view:CluedoView"
     default_bots = ("detective", "novice")
     level_bots = ("novice", "detective", "oracle")
 

@@ -23,7 +23,7 @@ from arena import (
 )
 from arena.core.observation import NotesView
 from arena.core.text import pluralize
-from arena.core.view.pieces import Colour, Tone
+from arena.core.view import Colour, Tone
 from games.hanabi.deck import HanabiDeck, Kinds
 from games.hanabi.knowledge import CERTAIN, HanabiKnowledge
 from games.hanabi.notes import HanabiNotes, HeldCard

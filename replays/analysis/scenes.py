@@ -11,7 +11,7 @@ from typing import ClassVar
 from arena.core.errors import UsageError
 from arena.core.event import Event
 from arena.core.game import Game
-from arena.core.view.tabletop import Scene, Tabletop, TableView
+from arena.core.view import Scene, Tabletop, TableView
 from arena.plugins.loader import catalog, game_class
 
 TABLETOP = "tabletop"

@@ -17,7 +17,7 @@ from rich.text import Text
 from arena import Replay
 from arena.agents.names import PlayerNames
 from arena.core.text import bits_text
-from arena.core.view.tabletop import draw_tabletop
+from arena.core.view import draw_tabletop
 from replays.analysis.documents import AttemptJson, CommentJson, DecisionJson, PosteriorJson
 from replays.analysis.posterior import entry_at
 from replays.analysis.replay_analysis import ReplayAnalysis

@@ -17,7 +17,7 @@ from arena import (
 from arena.agents.reply.reader import read_reply
 from arena.agents.reply.reading import correction
 from arena.core.errors import IllegalAction, InvalidAction
-from arena.core.view.tabletop import draw_tabletop
+from arena.core.view import draw_tabletop
 from arena.testing import check_game
 from games.codenames.rules import (
     PASS,

@@ -12,7 +12,7 @@ from hanabi_positions import SMALL, deal, move, random_history
 
 from arena.core.action import CHANCE, Action, Step
 from arena.core.errors import IllegalAction, InvalidAction, UsageError
-from arena.core.view.tabletop import diagram
+from arena.core.view import diagram
 from arena.testing import check_game
 from games.hanabi.deck import HanabiDeck
 from games.hanabi.rules import (

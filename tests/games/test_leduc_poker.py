@@ -20,7 +20,7 @@ from arena.core.errors import IllegalAction, UsageError
 from arena.core.event import Decision, Ply
 from arena.core.outcome import Outcome
 from arena.core.state import State
-from arena.core.view.tabletop import diagram
+from arena.core.view import diagram
 from arena.evaluation.exact import Policy, expected_returns, exploitability
 from arena.testing import check_game
 from games.leduc_poker.bots import Equilibrium

@@ -8,8 +8,7 @@ import pytest
 from reach import picked, unreached
 
 from arena import CHANCE, make_game
-from arena.core.view.pieces import Squares
-from arena.core.view.tabletop import draw_tabletop
+from arena.core.view import Squares, draw_tabletop
 from games.adapters.open_spiel.board import Notation, draw_board, read_board
 
 BREAKTHROUGH = "3bbb\n2.w.\n1w.w\n abc\n"

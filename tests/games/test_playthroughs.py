@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from arena.core.action import CHANCE
-from arena.core.view.tabletop import diagram
+from arena.core.view import diagram
 from arena.episodes.match import Match, play
 from arena.episodes.record import Episode
 from arena.plugins.loader import make_game

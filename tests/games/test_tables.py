@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from reach import makes, picked, unreached
 
-from arena.core.view.pieces import Offer, Stepper
-from arena.core.view.tabletop import draw_tabletop
+from arena.core.view import Offer, Stepper, draw_tabletop
 from arena.plugins.loader import make_game
 from arena.testing.facets import check_targets
 from arena.testing.positions import random_positions

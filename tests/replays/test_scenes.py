@@ -15,7 +15,7 @@ from arena.core.action import CHANCE, Action
 from arena.core.event import Event
 from arena.core.game import Game
 from arena.core.state import State
-from arena.core.view.tabletop import Scene, Tabletop
+from arena.core.view import Scene, Tabletop
 from arena.plugins.loader import make_game
 from arena.testing.facets import check_drawing
 from arena.testing.non_interference import check_non_interference

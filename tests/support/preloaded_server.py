@@ -34,7 +34,7 @@ LIGHT = (
     "backends.openai_http",
     "games.cluedo.analysis.assessor",
     "games.cluedo.bots",
-    "games.cluedo.text.cluedo_text",
+    "games.cluedo.text",
     "openai",
     "replays.analysis.replay_analysis",
     "replays.web.app",

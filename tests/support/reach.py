@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from arena.core.action import normalise
-from arena.core.view.pieces import Offer, Part, targets
+from arena.core.view import Offer, Part, targets
 
 
 def picked(text: str, picks: Sequence[str]) -> bool:

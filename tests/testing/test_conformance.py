@@ -37,7 +37,7 @@ from arena.testing.rules import check_copies, check_length, check_random_play, c
 from games.cluedo.game import Cluedo
 from games.cluedo.rules.events import Accuse
 from games.cluedo.rules.state import CluedoState, TurnPhase
-from games.cluedo.text.cluedo_text import CluedoText, Notebook
+from games.cluedo.text import CluedoText, Notebook
 from games.kuhn_poker.game import PASS, DealHands, KuhnAnalysis, KuhnPoker, KuhnPokerState
 
 GAMES: list[tuple[str, dict[str, Any]]] = [

@@ -14,7 +14,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from arena import Panel, Squares, Tabletop, Tile, TileRow
-from arena.core.view.pieces import Tone
+from arena.core.view import Tone
 from games.adapters.library_game import LibraryGame, LibraryView
 
 MOST_MOVES = 20_000

@@ -17,6 +17,7 @@ from arena.core.text import pluralize
 from games.cluedo.analysis.beliefs import belief_question, read_beliefs
 from games.cluedo.facts import Facts
 from games.cluedo.inference.knowledge import CluedoKnowledge
+from games.cluedo.prompts import CluedoPrompts, action_prompt, describe_place
 from games.cluedo.rules.events import (
     Accuse,
     Accused,
@@ -33,7 +34,6 @@ from games.cluedo.rules.events import (
     Unable,
     WeaponMoved,
 )
-from games.cluedo.text.prompts import CluedoPrompts, action_prompt, describe_place
 
 Possible = NDArray[np.bool_]
 """Possible holders of each card: shape (cards, seats + 1), the envelope last."""

@@ -1,1 +1,0 @@
-"""Text of Cluedo for models and people: descriptions and notebook."""

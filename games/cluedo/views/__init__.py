@@ -1,1 +1,0 @@
-"""Pictures of the table for the terminal and the browser."""

@@ -7,10 +7,9 @@ process, a `.env` is not loaded implicitly, and nothing is downloaded or reporte
 
 from __future__ import annotations
 
-import asyncio
 import re
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -23,6 +22,7 @@ from arena.llm.backend import BackendTraits, Choice, Completion, Request, Usage
 from arena.llm.batches import BatchEndpoint
 from arena.llm.environment import address
 from arena.llm.settings import Limits, ModelOverride, Settings
+from backends import PROVIDERS, Provider
 from backends.batch_endpoints import AnthropicBatches, OpenAIBatches
 from backends.litellm_client import (
     ModelInfo,
@@ -41,6 +41,7 @@ from backends.openai_wire import (
     longest_body,
     read_choice,
     read_engine,
+    read_usage,
     sampling_fields,
     stated_cost,
     with_bill,
@@ -52,20 +53,6 @@ from backends.provider_errors import (
     status_error,
 )
 from backends.provider_turns import merge_choices, provider_turn
-
-
-@dataclass(frozen=True, slots=True)
-class Provider:
-    """litellm's name of a provider, and the variables with its key and its address."""
-
-    route: str
-    default_model: str = ""
-    keys: tuple[str, ...] = ()
-    """Variables, of the environment or `.env`; the first that is set counts. Empty if no key is
-    needed."""
-    addresses: tuple[str, ...] = ()
-    """Variables with another base URL, under litellm's names."""
-
 
 OPENAI_URL = "https://api.openai.com/v1"
 BATCHES: dict[str, type[OpenAIBatches | AnthropicBatches]] = {
@@ -135,8 +122,7 @@ class LiteLLMBackend:
         exchange = HTTPExchange(longest_body(request))
         token = current_exchange.set(exchange)
         try:
-            async with asyncio.timeout(self._limits.call_timeout):
-                response = await self._litellm.acompletion(**self._arguments(request))
+            response = await self._litellm.acompletion(**self._arguments(request))
             completion = self._completion(response, request, time.perf_counter() - started)
             body = bytes(exchange.received)
             if fault := error_within_success(body, self.model, self._key):
@@ -146,9 +132,6 @@ class LiteLLMBackend:
             return replace(completion, engine=read_engine(body, completion.model))
         except BackendError as error:
             failure = error
-        except TimeoutError:
-            message = f"{self.model}: no response within {self._limits.call_timeout:g} s"
-            failure = BackendError(message, "timeout", retryable=True)
         except OpenAIError as error:
             failure = self._error_of_call(error, exchange)
         except Exception as error:  # litellm fails in many ways on unexpected responses.
@@ -202,15 +185,7 @@ class LiteLLMBackend:
     def _completion(self, response: Any, request: Request, seconds: float) -> Completion:
         if not response.choices:
             raise self._retryable_error("bad_response", "answered without a choice", "")
-        counts = getattr(response, "usage", None)
-        details = getattr(counts, "prompt_tokens_details", None)
-        reply = getattr(counts, "completion_tokens_details", None)
-        usage = Usage(
-            getattr(counts, "prompt_tokens", 0) or 0,
-            getattr(counts, "completion_tokens", 0) or 0,
-            getattr(details, "cached_tokens", 0) or 0,
-            getattr(reply, "reasoning_tokens", 0) or 0,
-        )
+        usage = read_usage(getattr(response, "usage", None))
         answers = merge_choices(response.choices) if request.sampling.n == 1 else response.choices
         choices = tuple(_read_choice(choice, self.model) for choice in answers)
         if self._provider.route == "cohere_chat":
@@ -293,33 +268,6 @@ def _provider_message(error: OpenAIError) -> str:
     return extract_message(_LITELLM_PREFIX.sub("", text.strip()))
 
 
-PROVIDERS = {
-    "openrouter": Provider(
-        "openrouter", "openai/gpt-4o-mini", ("OPENROUTER_API_KEY",), ("OPENROUTER_API_BASE",)
-    ),
-    "cohere": Provider(
-        "cohere_chat",
-        "command-r7b-12-2024",
-        ("COHERE_API_KEY", "CO_API_KEY"),
-        ("COHERE_API_BASE",),
-    ),
-    "openai": Provider(
-        "openai", "gpt-4o-mini", ("OPENAI_API_KEY",), ("OPENAI_BASE_URL", "OPENAI_API_BASE")
-    ),
-    "anthropic": Provider(
-        "anthropic",
-        "claude-haiku-4-5",
-        ("ANTHROPIC_API_KEY",),
-        ("ANTHROPIC_API_BASE", "ANTHROPIC_BASE_URL"),
-    ),
-    "gemini": Provider(
-        "gemini", "gemini-2.5-flash", ("GEMINI_API_KEY", "GOOGLE_API_KEY"), ("GEMINI_API_BASE",)
-    ),
-    "ollama": Provider("ollama_chat", "llama3.2", (), ("OLLAMA_API_BASE",)),
-}
-"""Providers by prefix of a SPEC. Default models, for SPECs without a model, are small and cheap."""
-
-
 def any_provider(model: str, settings: Settings) -> LiteLLMBackend:
     """Return the backend of `litellm:ROUTE/MODEL`, for any provider that litellm supports."""
     if not model:
@@ -335,7 +283,8 @@ def any_provider(model: str, settings: Settings) -> LiteLLMBackend:
     # pattern.
     known = (provider for provider in PROVIDERS.values() if provider.route == route)
     name = route.upper()
-    provider = next(known, Provider(route, "", (f"{name}_API_KEY",), (f"{name}_API_BASE",)))
+    unlisted = Provider(route, route, "", (f"{name}_API_KEY",), (f"{name}_API_BASE",))
+    provider = next(known, unlisted)
     key = settings.secret(*provider.keys)
     if key is None:
         # Only litellm knows whether this provider needs a key or further variables.

@@ -297,6 +297,15 @@ def _whole_characters(body: bytes) -> bytes:
     return body
 
 
+def read_usage(wire_usage: object) -> Usage:
+    """Return the tokens from any object with OpenAI's fields; zeros for None."""
+    if wire_usage is None:
+        return Usage()
+    usage = _Usage.model_validate(wire_usage, from_attributes=True)
+    cached, reasoned = usage.cached_tokens or 0, usage.reasoning_tokens or 0
+    return Usage(usage.prompt_tokens, usage.completion_tokens, cached, reasoned)
+
+
 class _Billed(_Wire):
     usage: _Usage
 
@@ -329,12 +338,7 @@ def _completion(response: _ChatCompletion, requested_model: str, seconds: float)
     return Completion(
         choices=tuple(read_choice(c) for c in sorted(response.choices, key=lambda c: c.index)),
         model=model,
-        usage=Usage(
-            wire_usage.prompt_tokens,
-            wire_usage.completion_tokens,
-            wire_usage.cached_tokens or 0,
-            wire_usage.reasoning_tokens or 0,
-        ),
+        usage=read_usage(wire_usage),
         cost=wire_usage.total_cost,
         # Some servers answer with the plain name of the model.
         policy_version=parse_policy_version(requested_model) if version is None else version,

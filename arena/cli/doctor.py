@@ -16,27 +16,19 @@ from arena.cli.options import OutputOptions
 from arena.core.version import __version__
 from arena.llm.config import setting
 from arena.plugins.catalog import DISTRIBUTION, install_command
+from backends import PROVIDERS
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 
-KEYS = {
-    "openrouter:MODEL": ("OPENROUTER_API_KEY",),
-    "openai:MODEL": ("OPENAI_API_KEY",),
-    "anthropic:MODEL": ("ANTHROPIC_API_KEY",),
-    "gemini:MODEL": ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
-    "cohere:MODEL": ("COHERE_API_KEY", "CO_API_KEY"),
-}
-"""Variables of which one holds the provider's key, by SPEC."""
-
-
 def find_keys() -> dict[str, bool]:
-    """Return by SPEC whether its key is set, in the environment or in `.env`; never the key."""
+    """Return by provider whether its key is set, in the environment or in `.env`; never the key."""
     from arena.llm.settings import Settings
 
     settings = Settings.load()
-    return {spec: settings.secret(*names) is not None for spec, names in KEYS.items()}
+    keys = {name: provider.keys for name, provider in PROVIDERS.items() if provider.keys}
+    return {name: settings.secret(*variables) is not None for name, variables in keys.items()}
 
 
 def find_device() -> str:
@@ -109,7 +101,7 @@ def _print_page(packages: Sequence[Package]) -> None:
     console = Console(highlight=False)
     with console.status("looking for a GPU"):
         device, keys = find_device(), find_keys()
-    hosted = [spec.partition(":")[0] for spec, is_set in keys.items() if is_set]
+    hosted = [name for name, is_set in keys.items() if is_set]
     console.print(f"{verdict(packages, hosted)}\n", style="bold")
     console.print(f"arena {__version__}, Python {platform.python_version()}, {platform.platform()}")
     core = [
@@ -119,8 +111,12 @@ def _print_page(packages: Sequence[Package]) -> None:
     ]
     _section(console, "Core", core)
     rows = [
-        (GOOD if is_set else ABSENT, KEYS[spec][0], f"{'' if is_set else 'not '}set, for {spec}")
-        for spec, is_set in keys.items()
+        (
+            GOOD if is_set else ABSENT,
+            PROVIDERS[name].keys[0],
+            f"{'' if is_set else 'not '}set, for {name}:MODEL",
+        )
+        for name, is_set in keys.items()
     ]
     _section(console, "Keys of providers, in the environment or in .env", rows)
     torch = "torch is not installed: the extra 'embedded' has it"

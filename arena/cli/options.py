@@ -211,9 +211,9 @@ def default_chat(specs: Iterable[str], llm: LLMService | None) -> ChatMode:
     chat. A hosted model is billed for all of it, so that its cache has to be cheap; no cache of
     prompts lasts from one batch to the next.
     """
-    from backends import BACKENDS
+    from backends import PROVIDERS
 
-    hosted = {n for n, (target, _) in BACKENDS.items() if target.startswith("litellm:")}
+    hosted = {*PROVIDERS, "litellm"}
     models = [spec for spec in dict.fromkeys(specs) if has_models([spec])]
     if any(Spec.parse(spec).prefix not in hosted - {"ollama"} for spec in models):
         return "append"

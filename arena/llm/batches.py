@@ -32,6 +32,15 @@ BATCHES = "batches.journal"
 """Name of the journal of batches in the folder of a run."""
 PRICE_SHARE = 0.5
 """Share of the usual price that a request in a batch costs; other models are not batched."""
+WITHOUT_HASTE = {
+    "concurrency": 10**9,
+    "requests_per_minute": None,
+    "tokens_per_minute": None,
+    "call_timeout": 30 * 86_400.0,
+    "breaker_failures": 10**9,
+}
+"""Limits of calls that batches answer, within a day: any number of them may wait, and a request
+that a batch does not answer says nothing about the provider."""
 MOST_REQUESTS, MOST_BYTES = 50_000, 180 << 20
 """Requests of a batch, and bytes of their bodies together, at most."""
 LONGEST_WAIT = 30.0

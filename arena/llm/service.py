@@ -34,6 +34,7 @@ from arena.llm.backend import (
 from arena.llm.batches import (
     BATCHES,
     PRICE_SHARE,
+    WITHOUT_HASTE,
     BatchedBackend,
     BatchEndpoint,
     BatchJournal,
@@ -95,13 +96,11 @@ class LLMService:
     ) -> None:
         """Raises UsageError for bad settings, ArenaError for a cache that fails."""
         settings = settings if settings is not None else Settings.load()
-        if batches:
-            settings = settings.model_copy(update={"service": settings.service.for_batches()})
-            if cache is not None:
-                raise UsageError(
-                    f"cache={cache} and --batch exclude each other: with --batch the folder of the "
-                    "run keeps the answers"
-                )
+        if batches and cache is not None:
+            raise UsageError(
+                f"cache={cache} and --batch exclude each other: with --batch the folder of the run "
+                "keeps the answers"
+            )
         self.settings = settings
         self.ledger = Ledger()
         known = catalog().names("backend")
@@ -162,8 +161,8 @@ class LLMService:
         name = provider_name(spec, backend)
         if name not in self._shared_limits:
             limits = self.settings.service.limits(Spec.parse(spec).prefix)
-            if traits.by_batch:  # Any number of requests may wait for one batch.
-                limits = limits.model_copy(update={"concurrency": 10**9})
+            if traits.by_batch:
+                limits = limits.model_copy(update=WITHOUT_HASTE)
             self._shared_limits[name] = SharedLimits(name, limits, self._notify)
         tally = Tally() if is_trained else self.ledger.tally(redacted(spec))
         guard = FallbackGuard(

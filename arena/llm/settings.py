@@ -72,15 +72,6 @@ class Limits(BaseModel):
     )
 
 
-WITHOUT_HASTE: dict[str, JsonValue] = {
-    "requests_per_minute": None,
-    "tokens_per_minute": None,
-    "call_timeout": 30 * 86_400.0,
-    "breaker_failures": 10**9,
-}
-"""Limits of calls that batches answer, within a day. A request that a batch does not answer says
-nothing about the provider."""
-
 CACHED_SHARE = 0.1
 """Share of the price of a prompt's token that most providers charge for one from their cache."""
 
@@ -210,12 +201,6 @@ class ServiceSettings(Limits):
             return Limits(**general | self._extra.get(backend, {}))
         except (ValidationError, TypeError) as error:
             raise UsageError(f"settings, [service.{backend}]: {_first_error(error)}") from None
-
-    def for_batches(self) -> ServiceSettings:
-        """Return these limits for calls that batches answer."""
-        tables = {name: {**table, **WITHOUT_HASTE} for name, table in self._extra.items()}
-        general = {name: getattr(self, name) for name in Limits.model_fields}
-        return ServiceSettings(**{**general, **WITHOUT_HASTE, **tables})
 
     @property
     def _extra(self) -> dict[str, Any]:

@@ -25,8 +25,9 @@ from arena.llm.backend import Completion, Message, Request, Sampling, Usage
 from arena.llm.ledger import Tally
 from arena.llm.service import LLMService
 from arena.llm.settings import RunLimits, Settings
+from backends import PROVIDERS
 from backends import litellm as backends_litellm
-from backends.litellm import PROVIDERS, LiteLLMBackend, any_provider, cohere, ollama
+from backends.litellm import LiteLLMBackend, any_provider, cohere, ollama
 from backends.litellm_client import READ_ONLY_REMARK, load_litellm
 from backends.openai_http import HTTPBackend, http_backend
 

@@ -17,8 +17,9 @@ from arena.core.errors import BackendError
 from arena.llm.backend import Completion, Message, Request, Sampling
 from arena.llm.settings import Settings
 from arena.plugins.loader import make_game
+from backends import PROVIDERS
 from backends import litellm as backends_litellm
-from backends.litellm import PROVIDERS, LiteLLMBackend
+from backends.litellm import LiteLLMBackend
 from backends.litellm_client import READ_ONLY_REMARK
 from backends.openai_http import http_backend
 

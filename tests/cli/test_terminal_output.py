@@ -77,7 +77,7 @@ def test_doctor_marks_only_what_is_required_as_a_fault(
 
 def test_only_the_presence_of_a_key_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GOOGLE_API_KEY", "sk-secret")
-    assert find_keys()["gemini:MODEL"] is True
+    assert find_keys()["gemini"] is True
 
 
 class _Unregistered(TicTacToe):

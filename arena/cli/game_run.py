@@ -7,23 +7,23 @@ import json
 import os
 import sys
 from collections import Counter
-from contextlib import AbstractContextManager, AsyncExitStack, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 
 from arena.agents.names import PlayerNames, display_names
 from arena.agents.seating import make_agent
-from arena.cli.options import LOCAL, ExecutorOptions, games_that_fit, has_models, probe_models
+from arena.cli.options import games_that_fit, has_models, probe_models
 from arena.cli.terminal import echo, progress_bar, run_until_stopped, settle_accounts
 from arena.core.errors import ArenaError, UsageError
 from arena.core.game import Game
 from arena.core.spec import Spec, redacted
 from arena.core.text import pluralize
-from arena.episodes.files import game_stem
+from arena.episodes.files import ReplayWriter, game_stem
+from arena.episodes.match import play
 from arena.episodes.record import Episode, Failure, Header, OutcomeLine, Position
 
 if TYPE_CHECKING:
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from arena.core.event import Ply
     from arena.core.outcome import Outcome
     from arena.core.state import State
-    from arena.episodes.executors import Executor
-    from arena.episodes.job import FinishedJob, GameJob
     from arena.episodes.match import Match, Watcher
     from arena.llm.service import LLMService
 
@@ -75,27 +73,17 @@ class PlayedGame(BaseModel):
         )
 
 
-class GameEnd(NamedTuple):
-    """Parts of an episode that a command needs, also from a worker."""
-
-    line: OutcomeLine
-    failures: list[Failure]
-    movers: frozenset[int]
-    """Players who have made a move of their own."""
-
-
-def game_end(game: Game, episode: Episode) -> GameEnd:
-    """Return the end of a game: the measurement of its job."""
-    line = OutcomeLine.of(episode.outcome, episode.turns, episode.decisions)
-    seats = range(game.num_players)
+def movers_of(game: Game, episode: Episode) -> set[int]:
+    """Return the players who have made a move of their own."""
+    seats = set(range(game.num_players))
     if not episode.failures:
-        return GameEnd(line, [], frozenset(seats))
+        return seats
     # Few games have failures, and the forced moves of those are found by playing them again.
     from arena.evaluation.scoring import count_decisions
 
     failed = Counter(failure.player for failure in episode.failures)
     decided = count_decisions(game, episode)
-    return GameEnd(line, episode.failures, frozenset(s for s in seats if failed[s] < decided[s]))
+    return {seat for seat in seats if failed[seat] < decided[seat]}
 
 
 @dataclass(slots=True)
@@ -111,7 +99,6 @@ class GameRun:
     """None if no model plays."""
     delay: float = 0.0
     watch: bool = False
-    executor: ExecutorOptions = LOCAL
     probe: bool = False
     """Check the models once before several games."""
     start: Position | None = None
@@ -179,9 +166,6 @@ class GameRun:
 
         Models are loaded last. Raises UsageError and ArenaError.
         """
-        self.executor.check_executor()
-        if self.executor.has_workers and (self.humans or self.watch or self.delay):
-            raise UsageError("games in workers cannot be watched: --executor local, or --no-watch")
         most = min(self.max_concurrent, len(self.seeds))
         self.max_concurrent = games_that_fit(most, self.match.specs)
         first = self.match.with_seed(self.seeds[0])
@@ -253,58 +237,34 @@ class GameRun:
         settle_accounts(self.llm, self.out, self.stem(self.seeds[0]), quiet=as_json)
 
     async def _play_all(self) -> None:
-        from arena.episodes.job import LOOKAHEAD, run_job, run_jobs
+        from arena.episodes.job import LOOKAHEAD, run_jobs
 
         finished = {game.seed for game in self.results}
-        jobs = [self._job(seed) for seed in self.seeds if seed not in finished]
+        seeds = [seed for seed in self.seeds if seed not in finished]
         shown = len(self.seeds) == 1 and bool(self.watch or self.humans)
         concurrent = 1 if self.watch else self.max_concurrent
-        executor: Executor | None = None
-        async with AsyncExitStack() as stack:
-            if self.llm:
-                await stack.enter_async_context(self.llm)
-            if self.executor.has_workers:
-                workers = self.executor.make_executor(len(jobs), self.llm)
-                executor = await stack.enter_async_context(workers)
-                if self.llm is None:  # With two games per worker, none waits for its next game.
-                    concurrent = 2 * executor.workers
-            if self.llm and self.probe and len(jobs) > 1:
+        async with self.llm or nullcontext():
+            if self.llm and self.probe and len(seeds) > 1:
                 await probe_models(self.llm, self.match.specs)
-            progress = stack.enter_context(progress_bar(hidden=shown))
-            bar = progress.add_task(
-                self.match.game.name, total=len(self.seeds), completed=len(finished)
-            )
+            with progress_bar(hidden=shown) as progress:
+                bar = progress.add_task(
+                    self.match.game.name, total=len(self.seeds), completed=len(finished)
+                )
 
-            async def play_one(job: GameJob[GameEnd]) -> PlayedGame:
-                play = partial(run_job, executor=executor) if executor else self._play_here
-                done = await play(job)
-                assert done.replay is not None, "all games have a replay"
-                self.failures += done.value.failures
-                self.movers |= done.value.movers
-                return PlayedGame.of(self.match, job.match.seed, done.value.line, done.replay)
+                def keep(game: PlayedGame) -> None:
+                    self.results.append(game)
+                    progress.advance(bar)
 
-            def keep(game: PlayedGame) -> None:
-                self.results.append(game)
-                progress.advance(bar)
+                free = asyncio.Semaphore(concurrent)
+                async for _ in run_jobs(seeds, self._play, LOOKAHEAD * concurrent, free, keep):
+                    pass
 
-            free = asyncio.Semaphore(concurrent)
-            async for _ in run_jobs(jobs, play_one, LOOKAHEAD * concurrent, free, keep):
-                pass
-
-    def _job(self, seed: int) -> GameJob[GameEnd]:
-        from arena.episodes.job import GameJob, ReplayFile
-
-        file = ReplayFile(self.out, self.stem(seed), numbered=True)
+    async def _play(self, seed: int) -> PlayedGame:
+        """Play a game, which people may play and watch at this terminal."""
         match = self.match.with_seed(seed)
-        return GameJob(f"the game of seed {seed}", match, game_end, replay=file, start=self.start)
-
-    async def _play_here(self, job: GameJob[GameEnd]) -> FinishedJob[GameEnd]:
-        """Play a game in the event loop of this process, where people can play and watch."""
-        from arena.episodes.job import play_job
-
-        assert job.replay is not None, "all games have a replay"
-        agents = self.seated.pop(job.match.seed, None) or job.match.seat(self.llm)
-        watchers: list[Watcher] = []
+        agents = self.seated.pop(seed, None) or match.seat(self.llm)
+        writer = ReplayWriter(self.out, self.stem(seed))
+        watchers: list[Watcher] = [writer]
         # A person sees only the observation of the own seat, at the prompt.
         if self.humans:
             from arena.agents.human import HumanAgent
@@ -313,15 +273,18 @@ class GameRun:
         elif self.watch:
             from replays.tui.frame import LiveView
 
-            watchers.append(LiveView(self.match.game, list(self.match.specs)))
-        writer = job.replay.writer()
+            watchers.append(LiveView(match.game, list(match.specs)))
         try:
-            return await play_job(
-                job, self.llm, agents=agents, watchers=watchers, writer=writer, delay=self.delay
+            episode = await play(
+                match, agents, llm=self.llm, watchers=watchers, delay=self.delay, start=self.start
             )
         finally:
             if writer.unfinished:
                 self.unfinished.append(writer.path)
+        self.failures += episode.failures
+        self.movers |= movers_of(match.game, episode)
+        line = OutcomeLine.of(episode.outcome, episode.turns, episode.decisions)
+        return PlayedGame.of(match, seed, line, writer.path)
 
 
 class Epilogue:

@@ -290,11 +290,6 @@ class ExecutorOptions(Config):
     address: str | None = setting(None, flag=False)
     """Address of the Ray cluster. Default: RAY_ADDRESS, or a new one on this machine."""
 
-    @property
-    def has_workers(self) -> bool:
-        """Whether the flags ask for workers."""
-        return self.executor in {"processes", "ray"} or (self.workers or 1) > 1
-
     def check_executor(self) -> None:
         """Raise UsageError for flags that do not fit together, MissingDependency without Ray."""
         if self.executor == "ray":
@@ -319,9 +314,6 @@ class ExecutorOptions(Config):
         default: ExecutorKind = "processes" if workers > 1 else "local"
         return make_executor(self.executor or default, workers, llm)
 
-
-LOCAL = ExecutorOptions(executor="local")
-"""Everything in this process."""
 
 PER_WORKER = 2
 """Descriptors of a worker process: its pipe, and what tells that it ends."""

@@ -12,8 +12,6 @@ import click
 from arena.agents.names import HUMAN
 from arena.agents.seating import Level
 from arena.cli.options import (
-    LOCAL,
-    ExecutorOptions,
     ModelOptions,
     OutputOptions,
     SeedOptions,
@@ -60,9 +58,7 @@ class BrowserOptions(Config):
                 raise UsageError(f"{name} needs --web")
 
 
-class PlayOptions(
-    TextOptions, BrowserOptions, SeedOptions, ExecutorOptions, ModelOptions, OutputOptions
-):
+class PlayOptions(TextOptions, BrowserOptions, SeedOptions, ModelOptions, OutputOptions):
     """Options of `arena play`."""
 
     short_help = "seat level web backend players option text_level games seed out max_cost as_json"
@@ -109,8 +105,7 @@ def play(options: PlayOptions) -> int:
     chat = options.chat_options(game, specs, turns, llm)
     # In the browser, models may join later.
     chat_of_match = chat if llm or options.web else None
-    executor = options.part(ExecutorOptions)
-    is_watched = options.games == 1 and not (options.as_json or executor.has_workers)
+    is_watched = options.games == 1 and not options.as_json
     run = GameRun(
         match=Match(
             game, specs, text_level=options.text_level, chat=chat_of_match, max_turns=turns
@@ -121,7 +116,6 @@ def play(options: PlayOptions) -> int:
         watch=is_watched if options.watch is None else options.watch,
         max_concurrent=options.max_concurrent,
         llm=llm,
-        executor=LOCAL if executor == ExecutorOptions() else executor,
         probe=options.probe,
     )
     if options.web:
@@ -235,8 +229,6 @@ def _serve(run: GameRun, options: PlayOptions) -> int:
 
     if len(run.seeds) > 1:
         raise UsageError("--games: with --web one game is played; more are started on the page")
-    if run.executor.has_workers:
-        raise UsageError("--executor: with --web the game runs in this process")
     match = run.match.with_seed(run.seeds[0])
     if not options.seat:
         match = replace(match, specs=(HUMAN, *match.specs[1:]))

@@ -1,6 +1,6 @@
 """Jobs: games as units of work, and the one way to run many of them.
 
-Everything that plays many games makes a `GameJob` of each one. `run_job` runs a job with an
+Everything that measures games makes a `GameJob` of each one. `run_job` runs a job with an
 executor, and `run_jobs` runs many: a bounded number at a time, with results in order.
 
     jobs = [GameJob(f"game {seed}", match.with_seed(seed), winner) for seed in range(100)]
@@ -108,22 +108,16 @@ async def play_job(
     llm: ModelService | None,
     *,
     agents: Sequence[Agent] | None = None,
-    watchers: Sequence[Watcher] = (),
-    writer: ReplayWriter | None = None,
-    delay: float = 0.0,
     executor: Executor | None = None,
 ) -> FinishedJob[R]:
     """Play the game of a job in this event loop, write its replay, and measure it.
 
-    By default the agents are those of the match, and the writer that of the job's file, if it has
-    one. `delay` is in seconds, after each move. The executor measures if that is slow.
+    By default the agents are those of the match. The executor measures if that is slow.
 
     Raises what `play` raises, TimeoutError, and ArenaError if the replay cannot be written.
     """
-    if writer is None and job.replay is not None:
-        writer = job.replay.writer()
-    everyone = [writer, *watchers] if writer else watchers
-    episode, seconds = await _play(job, llm, agents, everyone, delay)
+    writer = job.replay.writer() if job.replay else None
+    episode, seconds = await _play(job, llm, agents, [writer] if writer else ())
     if executor and job.is_slow_to_measure:
         value = await executor.compute(partial(_measure, job, episode), job.key)
     else:
@@ -164,15 +158,12 @@ async def _play(
     llm: ModelService | None,
     agents: Sequence[Agent] | None = None,
     watchers: Sequence[Watcher] = (),
-    delay: float = 0.0,
 ) -> tuple[Episode, float]:
     """Return the episode, and the seconds that it took."""
     match = replace(job.match, game=cached_game(job.match.game))
     started = time.perf_counter()
     async with asyncio.timeout(job.timeout):
-        episode = await play(
-            match, agents, llm=llm, watchers=watchers, delay=delay, start=job.start
-        )
+        episode = await play(match, agents, llm=llm, watchers=watchers, start=job.start)
     return episode, time.perf_counter() - started
 
 

@@ -162,7 +162,7 @@ def test_chats_reach_the_newest_adapter_by_name(server: ServedSampler) -> None:
     ("body", "param", "words"),
     [
         ({}, "lora_name", "a value is missing"),
-        ({"lora_name": "a", "lora_path": 3}, "lora_path", "valid string"),
+        ({"lora_name": "a", "lora_path": 3}, "lora_path", "give a text"),
         ({"lora_name": "a", "lora_path": "b", "odd": 1}, "odd", "does not support it"),
         ({"lora_name": NAME, "lora_path": "adapter_step_1"}, "lora_name", "of the base model"),
     ],

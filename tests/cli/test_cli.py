@@ -91,7 +91,7 @@ def test_flags_may_come_from_dotenv(
         ("play cluedo --games 0", 2, "--games"),
         ("play cluedo --games 3 --seat 0=human", 2, "one game at a time"),
         ("play cluedo --set delay=-1", 2, "--set delay=-1"),
-        ("play cluedo --text-level some", 2, "should be 'events', 'notes' or 'deductions'"),
+        ("play cluedo --text-level some", 2, "choose events, notes or deductions"),
         ("play cluedo --nonsense", 2, "--nonsense"),
         ("play", 2, "name a game, e.g. arena play cluedo"),
         ("fly", 2, "fly"),

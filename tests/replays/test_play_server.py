@@ -388,7 +388,7 @@ def test_beyond_this_machine_only_tables_are_served(tmp_path: Path) -> None:
         ("play kuhn_poker --web --dry-run", "--dry-run, --json: not with --web"),
         (
             "play kuhn_poker --web --set assist=all",
-            "should be 'none', 'notes', 'deductions' or 'posterior'",
+            "choose none, notes, deductions or posterior",
         ),
         ("play kuhn_poker --web --seat 0=human --seat 1=bot:nope", "no bot 'nope'"),
         ("play kuhn_poker --web --host no.such.name.invalid", "--host no.such.name.invalid"),

@@ -290,7 +290,7 @@ def test_another_tokenizer_is_noticed(tmp_path: Path, base: Path) -> None:
         ("kuhn_poker --lora-rank 8", "--lora-rank: it needs --base-model"),
         ("kuhn_poker --base-model clue-tiny --bot novice", "kuhn_poker has no such bot; choose"),
         ("kuhn_poker --base-model clue-tiny --text-level all", "choose events, notes"),
-        ("kuhn_poker --base-model clue-tiny --learning-rate 0", "--learning-rate 0.0: Input"),
+        ("kuhn_poker --base-model clue-tiny --learning-rate 0", "--learning-rate 0.0: give more"),
         ("kuhn_poker --base-model clue-tiny --device tpu", "--device tpu: choose auto, cpu, cuda"),
         ("kuhn_poker --base-model clue-tiny --resume", "holds no run of arena pretrain"),
         ("codenames --notebook", "codenames does not compute exactly where hidden things"),

@@ -161,8 +161,8 @@ class Observation:
         return self.events[count:]
 
     @property
-    def notes(self) -> Notes:
-        """The game's notes up to this observation. Read-only: do not change them."""
+    def notes(self) -> Any:
+        """The game's `Notes` up to this observation. Read-only: do not change them."""
         return self._witnessed.notes(self.num_events)
 
     def text(self, level: TextLevel = "notes", since: int = 0, forget: int = 0) -> str:

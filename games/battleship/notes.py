@@ -186,7 +186,7 @@ class BattleshipArrays(GameArrays):
         }
 
     def read(self, observation: Observation) -> dict[str, NDArray[Any]]:
-        notes: BattleshipNotes = observation.notes  # type: ignore[assignment]
+        notes: BattleshipNotes = observation.notes
         arrays, board = self._zeros(), self.game.board
         arrays["fleet"].flat[board.squares(union(notes.fleet))] = 1
         for name, player in (("shots", notes.player), ("received", 1 - notes.player)):

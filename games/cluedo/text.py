@@ -203,7 +203,7 @@ class CluedoText(CluedoPrompts):
         self, observation: Observation, level: TextLevel, since: int
     ) -> Iterator[str]:
         """Yield the notebook or deductions of the text level, and the legal actions."""
-        notes: Notebook = observation.notes  # type: ignore[assignment]
+        notes: Notebook = observation.notes
         if level == "notes" and notes.hand:
             yield from self._notebook(observation, notes, since)
         if level == "deductions" and notes.hand:

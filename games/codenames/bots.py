@@ -120,8 +120,7 @@ class SharedTableBot:
 
     async def act(self, observation: Observation) -> Decision:
         """Choose a clue or a guess, by the role of the seat."""
-        notes = observation.notes
-        assert isinstance(notes, CodenamesNotes)
+        notes: CodenamesNotes = observation.notes
         guesses = observation.legal_actions.of(GuessWord)
         return Decision(self._guess(notes, guesses) if guesses else self._clue(notes))
 

@@ -142,7 +142,8 @@ class CodenamesArrays(GameArrays):
         neutral, assassin; zeros if unknown. `turn`: 1 for a clue giver, 1 if the latest clue is
         that of the own team, its number, the guesses that are left.
         """
-        notes, own = _notes(observation), TEAMS[observation.player % 2]
+        notes: CodenamesNotes = observation.notes
+        own = TEAMS[observation.player % 2]
         arrays = self._zeros()
         arrays["words"][:] = [NUMBERS[word] for word in notes.words] or -1
         # From the observer's side, so that one network can play for both teams.
@@ -186,15 +187,10 @@ def _by_owner(key: Mapping[str, str], owners: Sequence[str]) -> str:
     return " ".join(parts)
 
 
-def _notes(observation: Observation) -> CodenamesNotes:
-    notes = observation.notes
-    assert isinstance(notes, CodenamesNotes)
-    return notes
-
-
 def _notebook(observation: Observation) -> Iterator[str]:
     """Yield what follows directly from the own events."""
-    notes, team = _notes(observation), observation.player % 2
+    notes: CodenamesNotes = observation.notes
+    team = observation.player % 2
     own, other = TEAMS[team], TEAMS[1 - team]
     if notes.key:
         hidden = {word: notes.key[word] for word in notes.hidden}
@@ -212,7 +208,7 @@ def _notebook(observation: Observation) -> Iterator[str]:
 
 def _odds(observation: Observation) -> Iterator[str]:
     """Yield the probabilities of a guess; by the counts alone all hidden words are alike."""
-    notes = _notes(observation)
+    notes: CodenamesNotes = observation.notes
     if notes.key or not notes.words:
         return  # A clue giver knows the owners.
     team, hidden = observation.player % 2, len(notes.hidden)
@@ -334,7 +330,7 @@ class CodenamesText(GameText):
 
     def summarise(self, observation: Observation, level: TextLevel, forget: int) -> str:
         """Return the notebook in place of the first `forget` events, and the later ones."""
-        notes = _notes(observation)
+        notes: CodenamesNotes = observation.notes
         lines = [self._introduction(observation), self.omission_notice]
         # Omitted events are replaced by their result, at the level "events" too.
         if notes.words:

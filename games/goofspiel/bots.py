@@ -44,11 +44,6 @@ class Round:
         return cls(notes.hands[me], notes.hands[other], notes.prize, notes.prizes, lead, descending)
 
 
-def _notes(observation: Observation) -> GoofspielNotes:
-    assert isinstance(observation.notes, GoofspielNotes)
-    return observation.notes
-
-
 class Matching:
     """Bot that bids the card of the same number as the prize.
 
@@ -60,7 +55,7 @@ class Matching:
 
     async def act(self, observation: Observation) -> Decision:
         # Each prize was answered by its own card, so this card is still in the hand.
-        return Decision(Bid(_notes(observation).prize))
+        return Decision(Bid(observation.notes.prize))
 
 
 class Nearby(MixedBot):
@@ -70,7 +65,7 @@ class Nearby(MixedBot):
     """
 
     def probabilities(self, observation: Observation) -> Mapping[Action, float]:
-        hand, notes = observation.legal_actions.of(Bid), _notes(observation)
+        hand, notes = observation.legal_actions.of(Bid), observation.notes
         rank = sum(card < notes.prize for card in notes.prizes)
         weights = {rank: 2.0, rank + 1: 1.0, rank - 1: 1.0}
         chances = {hand[at]: weight for at, weight in weights.items() if 0 <= at < len(hand)}
@@ -91,7 +86,7 @@ class Solver(Nearby):
     def probabilities(self, observation: Observation) -> Mapping[Action, float]:
         if not self._plays_two or len(observation.legal_actions) > MOST_SOLVED:
             return super().probabilities(observation)
-        strategy = equilibrium(Round.of(_notes(observation)))
+        strategy = equilibrium(Round.of(observation.notes))
         legal = observation.legal_actions
         # What is left of the first iterations is no part of the equilibrium.
         kept = [chance if chance > 0.01 else 0.0 for chance in strategy]

@@ -320,8 +320,8 @@ class GoofspielArrays(GameArrays):
 
         A bid leaves the hand only when it is revealed, for the player who made it too.
         """
-        notes, me, deck = observation.notes, observation.player, self.game.deck
-        assert isinstance(notes, GoofspielNotes)
+        notes: GoofspielNotes = observation.notes
+        me, deck = observation.player, self.game.deck
         hands = (*notes.hands[me:], *notes.hands[:me])
         points = bytes((*notes.points[me:], *notes.points[:me]))
         *rows, prize, to_come = [

@@ -36,7 +36,6 @@ class HanabiPiers:
         self._rng = seat.rng
 
     async def act(self, observation: Observation) -> Decision:
-        assert isinstance(observation.notes, HanabiKnowledge)
         return Decision(self._choose(observation.notes, observation.legal_actions))
 
     def _choose(self, notes: HanabiKnowledge, legal: ActionSet) -> Action:

@@ -343,8 +343,8 @@ class HanabiAnalysis(GameAnalysis):
         """
         if not history:
             return []
-        notes = self.game.initial_state().apply_all(history).observe(player).notes
-        assert isinstance(notes, HanabiKnowledge)
+        state = self.game.initial_state().apply_all(history)
+        notes: HanabiKnowledge = state.observe(player).notes
         hand = [self.game.deck.kinds[kind] for kind in notes.posterior.sample(rng)]
         return replace_hand(history, player, hand)
 

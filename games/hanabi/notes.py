@@ -190,7 +190,7 @@ class HanabiArrays(GameArrays):
         return {card: bytes(card == kind for kind in kinds) for card in (*kinds, None)}
 
     def read(self, observation: Observation) -> dict[str, NDArray[Any]]:
-        notes: HanabiNotes = observation.notes  # type: ignore[assignment]
+        notes: HanabiNotes = observation.notes
         size, number, one_hot = self.game.hand_size, len(self.game.deck.kinds), self._one_hot
         # Row 0 is the observer, as in the canonical observations of the learning environment.
         seats = (notes.player, *self.game.others[notes.player])

@@ -276,8 +276,7 @@ class HanabiText(GameText):
 
     def situation(self, observation: Observation, level: TextLevel) -> Iterator[str]:
         """Yield the table as it is now, and the legal actions."""
-        notes = observation.notes
-        assert isinstance(notes, HanabiKnowledge)
+        notes: HanabiKnowledge = observation.notes
         # Nothing is known before the deal.
         if level != "events" and any(notes.hands):
             yield from self._table(notes)

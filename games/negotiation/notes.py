@@ -101,7 +101,7 @@ class NegotiationArrays(GameArrays):
         }
 
     def read(self, observation: Observation) -> dict[str, NDArray[Any]]:
-        notes: NegotiationNotes = observation.notes  # type: ignore[assignment]
+        notes: NegotiationNotes = observation.notes
         arrays = self._zeros()
         if notes.own:
             arrays["items"][:] = notes.counts

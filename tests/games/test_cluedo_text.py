@@ -70,7 +70,7 @@ def test_open_cards_are_placed() -> None:
     text = state.observe(0).text("deductions")
     (line,) = (line for line in text.splitlines() if line.startswith("- cards not placed yet: "))
     unplaced = set(line.partition(": ")[2].split(", "))
-    hand = state.observe(0).notes.hand  # type: ignore[attr-defined]
+    hand = state.observe(0).notes.hand
     assert unplaced == set(state.game.deck.cards) - set(dealt.open_cards) - set(hand)
 
 

@@ -61,6 +61,8 @@ class LibraryGame(Game):
     View = "games.adapters.library_game:LibraryView"
     Position: ClassVar[str]
     """`"module:Class"` of the positions whose library is in this process."""
+    title: ClassVar[str]
+    library: ClassVar[str]
     default_max_turns: int | None = 2000  # Few libraries state a bound.
     options: GameOptions
     array_size: int = 0
@@ -147,6 +149,20 @@ class LibraryText(GameText):
     """Texts of the library: its own, and the moves."""
 
     game: LibraryGame
+
+    def rules(self) -> str:
+        game = self.game
+        information = "some information is hidden" if game.hides else "nothing is hidden"
+        return (
+            f"{game.title} ({game.name}), {game.num_players} players, as {game.library} "
+            f"implements it; {information}.{self.about()}\n"
+            "Your action: one of those listed at your turn, written exactly like there. For "
+            f"example: {game.actions[0]}"
+        )
+
+    def about(self) -> str:
+        """Return more sentences about a game of this library; by default none."""
+        return ""
 
     def narrate(self, event: Event) -> str:
         match event:
@@ -292,7 +308,8 @@ class LibraryFamily(ABC):
         self, base: type[LibraryGame], name: str, title: str, **attributes: Any
     ) -> type[Any]:
         """Return a subclass of `base` for one game; `title` is its name in words."""
-        described = {"name": f"{self.name}/{name}", "summary": f"{title} ({self.library})"}
+        described = {"name": f"{self.name}/{name}", "title": title, "library": self.library}
+        described["summary"] = f"{title} ({self.library})"
         described["__doc__"] = f"{title}, as {self.library} implements it."
         return type(f"{self.name}_{name}", (base,), {**described, **attributes})
 

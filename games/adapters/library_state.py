@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import re
 from abc import abstractmethod
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Self
 
 from arena import CHANCE, Action, State, Step
@@ -32,14 +31,9 @@ class LibraryState(State):
     def _change(self, player: int, action: Action) -> None:
         """Apply an action in the library's game, and log what it shows."""
 
-    def guarded(self) -> AbstractContextManager[None]:
-        """Return a context in which the library is called; by default it changes nothing."""
-        return nullcontext()
-
     def _apply(self, player: int, action: Action) -> None:
         try:
-            with self.guarded():
-                self._change(player, action)
+            self._change(player, action)
         except Exception as error:  # The edge of a library, which may fail in any way.
             fault = shorten(one_line(f"{type(error).__name__}: {error}"))
             raise ArenaError(
@@ -78,18 +72,6 @@ class SeededState(LibraryState):
         self.to_act = (CHANCE,)
         self.env: Any = None
 
-    @abstractmethod
-    def begin(self, seed: int) -> None:
-        """Start the library's game from a seed."""
-
-    @abstractmethod
-    def move(self, player: int, action: Action) -> None:
-        """Let a player move in the library's game."""
-
-    @abstractmethod
-    def show(self) -> None:
-        """Set who must act, and log what the library has shown since the last call."""
-
     def sample_chance(self, rng: random.Random) -> Action:
         return LibrarySeed(rng.randrange(MOST_SEEDS))
 
@@ -98,13 +80,6 @@ class SeededState(LibraryState):
 
     def _read_chance(self, text: str) -> Action | None:
         return read_seed(text)
-
-    def _change(self, player: int, action: Action) -> None:
-        if isinstance(action, LibrarySeed):
-            self.begin(action.seed)
-        else:
-            self.move(player, action)
-        self.show()
 
 
 def is_seed(action: Action) -> bool:

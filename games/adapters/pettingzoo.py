@@ -27,7 +27,7 @@ from games.adapters.library_game import (
     LibraryMove,
     LibraryMoved,
     LibraryObserved,
-    LibraryText,
+    LibrarySeed,
     clean_lines,
     one_line_label,
     options_class,
@@ -41,7 +41,6 @@ VIEW_PARAMETERS = ("render_mode", "screen_height", "screen_scaling")
 class PettingZooGame(LibraryGame):
     """A classic environment, with the parameters of its constructor as options."""
 
-    Text = "games.adapters.pettingzoo:PettingZooText"
     Position = "games.adapters.pettingzoo:PettingZooState"
     module: ClassVar[Any]
     """The module of the environment, with `env` and `raw_env`."""
@@ -59,14 +58,9 @@ class PettingZooGame(LibraryGame):
         self.array_size = math.prod(_values(env.observe(first)).shape)
 
     @property
-    def plain_name(self) -> str:
-        """The name without the family and the version."""
-        return plain(self.name.partition("/")[2])
-
-    @property
     def board(self) -> BoardText:
         """The texts of the environment."""
-        return BOARDS[self.plain_name]
+        return BOARDS[plain(self.name.partition("/")[2])]
 
     def new_env(self) -> Any:
         """Return a new environment. Raises UsageError for options that the library refuses."""
@@ -80,22 +74,6 @@ class PettingZooGame(LibraryGame):
         return self.moves
 
 
-class PettingZooText(LibraryText):
-    """Rules of a game of PettingZoo."""
-
-    game: PettingZooGame
-
-    def rules(self) -> str:
-        game = self.game
-        hidden = "some information is hidden" if game.hides else "nothing is hidden"
-        return (
-            f"{game.plain_name.replace('_', ' ')} ({game.name}), {game.num_players} players, as "
-            f"PettingZoo implements it; {hidden}.\n"
-            "Your action: one of those listed at your turn, written exactly like there. For "
-            f"example: {game.actions[0]}"
-        )
-
-
 class PettingZooState(SeededState):
     """An environment with agents that move in turn (AEC), and the sum of their rewards."""
 
@@ -107,12 +85,16 @@ class PettingZooState(SeededState):
         self._legal = game.no_actions
         """Legal actions of the seat that acts."""
 
-    def begin(self, seed: int) -> None:
-        self.env = self.game.new_env()
-        self.env.reset(seed=seed)
+    def _change(self, player: int, action: Action) -> None:
+        match action:
+            case LibrarySeed(seed):
+                self.env = self.game.new_env()
+                self.env.reset(seed=seed)
+            case LibraryMove():
+                self._move(player, action)
+        self._show()
 
-    def move(self, player: int, action: Action) -> None:
-        assert isinstance(action, LibraryMove)
+    def _move(self, player: int, action: LibraryMove) -> None:
         game, env, text = self.game, self.env, action.text
         if game.board.label:
             text = one_line_label(game.board.label(env.unwrapped, player, action.number))
@@ -123,7 +105,8 @@ class PettingZooState(SeededState):
         gained = [float(rewards.get(agent, 0.0)) for agent in env.possible_agents]
         self.totals = tuple(map(sum, zip(self.totals, gained, strict=True)))
 
-    def show(self) -> None:
+    def _show(self) -> None:
+        """Set who must act, and log what this seat sees; at the end, what all seats see."""
         env = self.env.unwrapped
         names = self.env.possible_agents
         over = [

@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar
@@ -26,6 +26,7 @@ from games.adapters.library_game import (
     LibraryFamily,
     LibraryGame,
     LibraryMove,
+    LibrarySeed,
     LibraryText,
     clean_lines,
 )
@@ -166,21 +167,21 @@ class TextArenaState(SeededState):
         self._offered: ActionSet | None = None
         """The legal actions of the seat that acts; None before they are asked for."""
 
-    def guarded(self) -> AbstractContextManager[None]:
-        """Call the library with the generator of this game."""
-        return isolated(self.generator)
+    def _change(self, player: int, action: Action) -> None:
+        if isinstance(action, LibrarySeed):
+            # Before the environment exists, which may draw when it is made.
+            self.generator.seed(action.seed)
+        with isolated(self.generator):
+            match action:
+                case LibrarySeed(seed):
+                    self.env = self.game.new_env()
+                    self.env.reset(num_players=self.game.num_players, seed=seed)
+                case Speech(text) | LibraryMove(text=text):
+                    self.env.step(text)
+            self._show()
 
-    def begin(self, seed: int) -> None:
-        # Before the environment exists, which may draw when it is made.
-        self.generator.seed(seed)
-        self.env = self.game.new_env()
-        self.env.reset(num_players=self.game.num_players, seed=seed)
-
-    def move(self, player: int, action: Action) -> None:
-        text = action.text if isinstance(action, Speech | LibraryMove) else str(action)
-        self.env.step(text)
-
-    def show(self) -> None:
+    def _show(self) -> None:
+        """Set who must act, and log the new messages."""
         state = self.env.state
         self.to_act = () if state.done else (int(state.current_player_id),)
         self.turn += bool(self.to_act)
@@ -231,30 +232,20 @@ class TextArenaState(SeededState):
 
 
 def _merged(queues: list[list[tuple[int, str]]]) -> list[TextArenaMessage]:
-    """Return the messages in order; one that all seats get next becomes a public event."""
-    if all(queue == queues[0] for queue in queues):
-        return [TextArenaMessage(sender, text, to=None) for sender, text in queues[0]]
+    """Empty the queues in order; a message that all seats get next becomes a public event."""
     messages = list[TextArenaMessage]()
-    places = [0] * len(queues)
-
-    def rest(seat: int) -> list[tuple[int, str]]:
-        return queues[seat][places[seat] :]
-
-    while any(rest(seat) for seat in range(len(queues))):
-        seat = next(seat for seat in range(len(queues)) if rest(seat))
-        heads = [rest(each)[:1] for each in range(len(queues))]
-        if all(head == heads[0] for head in heads):
-            messages.append(TextArenaMessage(*heads[0][0], to=None))
-            places = [place + 1 for place in places]
+    while any(queues):
+        first = next(queue for queue in queues if queue)[0]
+        if all(queue[:1] == [first] for queue in queues):
+            messages.append(TextArenaMessage(*first, to=None))
+            for queue in queues:
+                del queue[0]
             continue
         # The private ones before the next public one, of the first seat that has any.
-        for each in range(len(queues)):
-            head = heads[each]
-            if head and not all(head[0] in rest(other) for other in range(len(queues))):
-                seat = each
-                break
-        messages.append(TextArenaMessage(*heads[seat][0], to=seat))
-        places[seat] += 1
+        seats = [seat for seat, queue in enumerate(queues) if queue]
+        private = (s for s in seats if not all(queues[s][0] in other for other in queues))
+        seat = next(private, seats[0])
+        messages.append(TextArenaMessage(*queues[seat].pop(0), to=seat))
     return messages
 
 

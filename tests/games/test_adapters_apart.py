@@ -82,17 +82,6 @@ def test_a_replay_of_one_line_does_not_end_the_web_viewer(
         assert server.get("/api/timeline?path=usual.jsonl").status == 200
 
 
-def test_a_form_does_not_end_the_web_viewer() -> None:
-    pytest.importorskip("starlette")
-    from replays.web.play.new_game import NewGames, WebGameForm
-
-    wanted = WebGameForm(
-        game="open_spiel/hanabi", options={"players": 5, "colors": 9}, seats=["human"] * 5
-    )
-    with pytest.raises(UsageError, match="SIGABRT"):
-        NewGames().setup(wanted)
-
-
 def running_process(game: object) -> LibraryProcess:
     process = process_of(game) if isinstance(game, LibraryGame) else None
     assert process is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
+from functools import cache
 
 import pytest
 from hypothesis import given, settings
@@ -139,6 +140,7 @@ def test_deducers_win_more_in_both_teams(
     """Margins are in games that the majority wins."""
     game = role_game(name, talk=talk)
 
+    @cache
     def wins(majority: Bot, minority: Bot) -> int:
         return sum(played(game, n, majority, minority)[0].winner == 0 for n in range(games))
 

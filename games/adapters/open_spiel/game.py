@@ -233,18 +233,9 @@ class OpenSpielText(LibraryText):
 
     game: OpenSpielGame
 
-    def rules(self) -> str:
-        game = self.game
-        scale = game.return_scale.range_text or "unknown"
-        information = "some information is hidden" if game.hides else "nothing is hidden"
-        example = game.actions[0]
-        return (
-            f"{game.kind.long_name} ({game.name}), {game.num_players} players, as OpenSpiel "
-            f"implements it; {information}. Returns: {scale}. Your view of the game is OpenSpiel's "
-            "own text.\n"
-            "Your action: one of those listed at your turn, written exactly like there. For "
-            f"example: {example}"
-        )
+    def about(self) -> str:
+        scale = self.game.return_scale.range_text or "unknown"
+        return f" Returns: {scale}. Your view of the game is OpenSpiel's own text."
 
 
 def _with_letters(text: str) -> str:

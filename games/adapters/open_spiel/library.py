@@ -76,17 +76,12 @@ def load(name: str, options: Mapping[str, JsonValue]) -> Any:
             )
     defaults = kind.parameter_specification
     given = {key: value for key, value in options.items() if value != _as_option(defaults[key])}
-    try:
-        with without_messages():
-            parameters = {
-                key: _nested(value) if isinstance(defaults[key], dict) else value
-                for key, value in given.items()
-            }
-            return library.load_game(name, parameters) if given else library.load_game(name)
-    # A RuntimeError: a number that does not fit into 32 bits, for example.
-    except (library.SpielError, ValueError, TypeError, RuntimeError) as error:
-        reason = shorten(" ".join(str(error).split()))
-        raise UsageError(f"open_spiel/{name}: cannot be loaded with {given}: {reason}") from None
+    with _refused(f"open_spiel/{name}: cannot be loaded with {given}"):
+        parameters = {
+            key: _nested(value) if isinstance(defaults[key], dict) else value
+            for key, value in given.items()
+        }
+        return library.load_game(name, parameters) if given else library.load_game(name)
 
 
 def check_start(name: str, game: Any) -> None:
@@ -94,14 +89,21 @@ def check_start(name: str, game: Any) -> None:
 
     Some games check their parameters only there.
     """
+    with _refused(f"open_spiel/{name}: cannot be played with {game}"):
+        state = game.new_initial_state()
+        if state.is_chance_node():
+            state.chance_outcomes()
+
+
+@contextmanager
+def _refused(what: str) -> Iterator[None]:
+    """Raise UsageError with the library's reason, in one line, if it refuses its parameters."""
     try:
         with without_messages():
-            state = game.new_initial_state()
-            if state.is_chance_node():
-                state.chance_outcomes()
-    except (pyspiel().SpielError, ValueError, RuntimeError, MemoryError) as error:
-        reason = shorten(" ".join(str(error).split()))
-        raise UsageError(f"open_spiel/{name}: cannot be played with {game}: {reason}") from None
+            yield
+    # A RuntimeError: a number that does not fit into 32 bits, for example.
+    except (pyspiel().SpielError, ValueError, TypeError, RuntimeError, MemoryError) as error:
+        raise UsageError(f"{what}: {shorten(' '.join(str(error).split()))}") from None
 
 
 def _nested(text: JsonValue) -> dict[str, Any]:

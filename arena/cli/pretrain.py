@@ -8,64 +8,31 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from filelock import Timeout
-from pydantic import JsonValue, ValidationError
+from pydantic import JsonValue
 
 from arena.cli.options import GameSetupOptions, OutputOptions
 from arena.cli.terminal import progress_bar
 from arena.cli.train import let_threads_sleep
 from arena.core.errors import ArenaError, UsageError
 from arena.core.observation import TextLevel
-from arena.core.text import fault_message
-from arena.episodes.files import check_new_folder, locked
-from arena.llm.config import Config, setting
+from arena.episodes.files import locked
+from arena.llm.config import setting
 from arena.plugins.catalog import require
-from trainers.config.config import Precision
+from trainers.pretrain.recipe import TeachSettings, make_recipe
 
 if TYPE_CHECKING:
-    from trainers.pretrain.recipe import CurvePoint, ImitationSettings
+    from trainers.pretrain.run import CurvePoint
 
 SCRATCH_OUT = Path("runs/clue-tiny")
 TEACH_OUT = Path("runs/pretrain")
-LORA_RATE, FULL_RATE = 1e-3, 5e-5
-"""Learning rates of an adapter, which starts at 0 and needs a larger one, and of all weights."""
-
-TEACHING = "With --base-model"
+TAUGHT_GAMES = 400
+"""Default of --games with --base-model."""
 
 
-class TeachOptions(Config):
-    """Flags for an existing model. None: the default of ImitationSettings."""
-
-    lora_rank: int | None = setting(None, TEACHING, ge=0, le=512)
-    """Rank of a LoRA adapter. 0: all weights."""
-    learning_rate: float | None = setting(None, TEACHING)
-    """Peak. Default: 1e-3 for LoRA, 5e-5 for all weights."""
-    batch_size: int | None = setting(None, TEACHING, ge=1)
-    """Chats per step of the optimizer. Default: 16."""
-    max_context_tokens: int | None = setting(None, TEACHING, ge=0)
-    """Cut a chat after the last reply within. Default: the model's."""
-    tokens_per_batch: int | None = setting(None, TEACHING, ge=256)
-    """Tokens per forward pass. Bounds the memory. Default: 4096."""
-    gradient_checkpointing: bool | None = setting(
-        None, TEACHING, flag="--gradient-checkpointing/--no-gradient-checkpointing"
-    )
-    """Compute activations twice: less memory, a third more time."""
-    precision: Precision | None = setting(None, TEACHING)
-    """Numbers of the forward and backward pass. bf16 is faster on a processor that multiplies in
-    it. Default: float32."""
-    save_every: int | None = setting(None, TEACHING, ge=1)
-    """Steps between checkpoints with a held-out loss. Default: 50."""
-    threads: int | None = setting(None, TEACHING, ge=1, le=256)
-    """CPU threads. Default: 2."""
-
-    def teaching(self) -> dict[str, Any]:
-        """Return the values of these fields that are given, by their names."""
-        return self.model_dump(include=set(TeachOptions.model_fields), exclude_none=True)
-
-
-class PretrainOptions(GameSetupOptions, TeachOptions, OutputOptions):
+class PretrainOptions(GameSetupOptions, TeachSettings, OutputOptions):
     """Options of `arena pretrain`."""
 
     short_help = "base_model lora_rank out games epochs bot text_level resume seed as_json"
@@ -96,11 +63,6 @@ class PretrainOptions(GameSetupOptions, TeachOptions, OutputOptions):
     resume: bool = setting(False, flag="--resume")
     """Continue the interrupted run in --out."""
 
-    @property
-    def passes(self) -> dict[str, int]:
-        """The numbers of games and epochs that are given."""
-        return self.model_dump(include={"games", "epochs"}, exclude_none=True)
-
 
 def pretrain(options: PretrainOptions) -> int:
     """Make a model that plays, by imitating bots' games.
@@ -111,86 +73,73 @@ def pretrain(options: PretrainOptions) -> int:
     --seat 0=embedded:FOLDER.
     """
     let_threads_sleep()
-    if options.base_model:
-        if options.notebook:
-            raise UsageError("--notebook: it needs a model from scratch; leave --base-model out")
-        settings = _settings(options)
-        out = options.out or TEACH_OUT / f"{options.game}-{Path(settings.base_model).name}"
-        figures = _teach(settings, out, options.resume)
-    else:
-        if given := min(options.teaching(), default=""):
-            raise UsageError(f"--{given.replace('_', '-')}: it needs --base-model")
-        out = options.out or SCRATCH_OUT
-        figures = _from_scratch(options, out)
-    text = f"Play it: arena play {options.game} --seat 0=embedded:{out}"
+    if options.base_model and options.notebook:
+        raise UsageError("--notebook: it needs a model from scratch; leave --base-model out")
+    given = TeachSettings.model_fields.keys() & options.given().keys()
+    if not options.base_model and given:
+        raise UsageError(f"--{min(given).replace('_', '-')}: it needs --base-model")
+    figures = _teach(options) if options.base_model else _from_scratch(options)
+    text = f"Play it: arena play {options.game} --seat 0=embedded:{figures['out']}"
     print(json.dumps(figures) if options.as_json else text)
     return 0
 
 
-def _from_scratch(options: PretrainOptions, out: Path) -> dict[str, JsonValue]:
-    from trainers.pretrain import pretrain as scratch
-    from trainers.pretrain.recipe import make_recipe
+def _from_scratch(options: PretrainOptions) -> dict[str, JsonValue]:
+    from trainers.pretrain.pretrain import pretrain
 
-    if not options.resume:
-        check_new_folder(out)
     recipe = make_recipe(
         options.game,
-        **options.passes,
-        seed=options.seed,
-        options=options.game_options(),
-        level=options.text_level,
-        bot=options.bot,
-        notebook=options.notebook,
+        options.games,
+        options.epochs,
+        options.seed,
+        options.game_options(),
+        options.text_level,
+        options.bot,
+        options.notebook,
     )
-    resume, device = options.resume, options.device
-    with _progress() as (notify, progress):
-        figures = scratch.pretrain(
-            recipe, out, notify, progress=progress, resume=resume, device=device
-        )
-    return figures.to_json()
+    return _run(options, options.out or SCRATCH_OUT, partial(pretrain, recipe))
 
 
-def _settings(options: PretrainOptions) -> ImitationSettings:
-    """Return the settings of a run with --base-model. Raises UsageError."""
+def _teach(options: PretrainOptions) -> dict[str, JsonValue]:
     from trainers.hosts.selection import base_checkpoint
-    from trainers.pretrain.recipe import imitated_bots
 
-    folder, game = base_checkpoint(options.base_model), options.make_game()
-    level = options.text_level or "notes"
+    base, game = base_checkpoint(options.base_model), options.make_game()
     require("arena pretrain", ("torch", "tokenizers", "safetensors"), "train")
-    from trainers.pretrain.recipe import ImitationSettings
-
-    rate = LORA_RATE if options.lora_rank else FULL_RATE
-    try:
-        return ImitationSettings(
-            game=options.game,
-            # All of them, so that a later change of a default cannot alter a resumed run.
-            options=game.options.model_dump(mode="json"),
-            base_model=str(folder),
-            bots=dict(imitated_bots(game, [level], options.bot)[level]),
-            text_level=level,
-            seed=options.seed,
-            device=options.device,
-            **({"learning_rate": rate} | options.teaching() | options.passes),
-        )
-    except ValidationError as error:
-        fault = error.errors()[0]
-        flag = str(fault["loc"][0]).replace("_", "-")
-        raise UsageError(f"--{flag} {fault['input']}: {fault_message(fault)}") from None
-
-
-def _teach(settings: ImitationSettings, out: Path, resume: bool) -> dict[str, JsonValue]:
     from trainers.pretrain.imitation import teach
 
+    recipe = make_recipe(
+        options.game,
+        TAUGHT_GAMES if options.games is None else options.games,
+        options.epochs,
+        options.seed,
+        # All of them, so that a later change of a default cannot alter a resumed run.
+        game.options.model_dump(mode="json"),
+        options.text_level or "notes",
+        options.bot,
+    )
+    out = options.out or TEACH_OUT / f"{options.game}-{base.name}"
+    return _run(options, out, partial(teach, recipe, base, options.part(TeachSettings)))
+
+
+def _run(
+    options: PretrainOptions, out: Path, start: Callable[..., dict[str, JsonValue]]
+) -> dict[str, JsonValue]:
+    """Start or continue the run in a folder; return its figures, with the folder as `out`."""
     try:
         with _locked(out), _progress() as (notify, progress):
-            return teach(settings, out, resume, notify, progress).model_dump(mode="json")
+            figures = start(
+                out=out,
+                notify=notify,
+                progress=progress,
+                resume=options.resume,
+                device=options.device,
+            )
     except KeyboardInterrupt:
-        remedy = "--resume continues it" if (out / "training.json").exists() else "nothing is saved"
-        print(f"{out}: {remedy}", file=sys.stderr)
+        print(f"{out}: --resume continues the run after its last measured step", file=sys.stderr)
         raise
     except OSError as error:
         raise ArenaError(f"cannot write into {out}: {error.strerror}") from None
+    return {"out": str(out), **figures}
 
 
 @contextmanager
@@ -198,16 +147,10 @@ def _progress() -> Iterator[tuple[Callable[[str], None], Callable[[CurvePoint], 
     """Yield the functions that show a line, and a finished step in the progress bar, on stderr."""
     with progress_bar() as bar:
         task = bar.add_task("playing", total=None)
-        held_out = ""
 
         def step(point: CurvePoint) -> None:
-            nonlocal held_out
-            if point.held_out is not None:
-                held_out = f", held-out {point.held_out:.3f}"
-            if point.notebook is not None:
-                held_out += f", {point.notebook:.0%} of notes right"
-            loss = f"loss {point.loss:.3f}{held_out}"
-            bar.update(task, description=loss, completed=point.step, total=point.of)
+            text = f"loss {point.loss:.3f}"
+            bar.update(task, description=text, completed=point.step, total=point.of)
 
         yield partial(print, file=sys.stderr, flush=True), step
 
@@ -216,7 +159,7 @@ def _progress() -> Iterator[tuple[Callable[[str], None], Callable[[CurvePoint], 
 def _locked(out: Path) -> Iterator[None]:
     """Exclude other processes that write to this folder. Raises ArenaError if there is one."""
     out.absolute().parent.mkdir(parents=True, exist_ok=True)
-    # Beside the folder, which is replaced by each checkpoint.
+    # Beside the folder, which a new run must find empty.
     path = out.absolute().with_name(f".{out.name}.lock")
     try:
         with locked(path):

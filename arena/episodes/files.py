@@ -23,7 +23,7 @@ from filelock import FileLock, SoftFileLock
 from pydantic import JsonValue
 
 from arena.core.action import CHANCE
-from arena.core.errors import ArenaError, UsageError
+from arena.core.errors import ArenaError
 from arena.core.event import Ply
 from arena.core.outcome import Outcome
 from arena.core.spec import has_programs
@@ -41,12 +41,6 @@ PATIENCE = 0.2
 """Seconds for which a lock that is only looked at (`is_locked`) may be held."""
 UNSUPPORTED = frozenset((errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL))
 """Errors of file systems that cannot lock files."""
-
-
-def check_new_folder(folder: Path, remedy: str = "name a new folder") -> None:
-    """Raise UsageError, with this remedy, unless the folder is empty or does not exist."""
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise UsageError(f"--out {folder}: there is something already; {remedy}")
 
 
 def write_whole(path: Path, text: str) -> None:

@@ -323,7 +323,7 @@ def test_checkpoints_as_they_are_found_in_the_wild(
         await trainer.close()
         trainer = opened(tmp_path / "two", ours, lora=lora)
         assert same(trainer.learner.state(), {n: stored[n] for n in trainer.learner.state()})
-        assert not trainer.learner._moments()
+        assert not trainer.learner.moments()
         await trainer.close()
 
     asyncio.run(run())

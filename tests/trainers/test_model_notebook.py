@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -39,7 +40,8 @@ from trainers.pretrain.pretrain import (
     play_stage,
     pretrain,
 )
-from trainers.pretrain.recipe import CurriculumStage, CurvePoint, Recipe, make_recipe
+from trainers.pretrain.recipe import CurriculumStage, Recipe, make_recipe
+from trainers.pretrain.run import CurvePoint
 
 CLUEDO = make_game("cluedo", players=3)
 SMALL_DECK = {"suspects": 3, "weapons": 3, "rooms": 3}
@@ -227,8 +229,9 @@ def test_stages_end_by_the_share_of_right_entries_and_a_run_continues_to_the_bit
     monkeypatch.setattr(pretraining, "MEASURE_EVERY", 2)
     monkeypatch.setattr(pretraining, "SAMPLED_GAMES", 4)
     figures = pretrain(RECIPE, tmp_path / "whole", lambda _: None)
-    assert [point.stage for point in figures.curve].count(0) == 1
-    assert all(point.notebook is not None for point in figures.curve)
+    curve = json.loads((tmp_path / "whole/pretraining.json").read_text())["curve"]
+    assert curve == figures["curve"] and [point["stage"] for point in curve].count(0) == 1
+    assert all(point["notebook"] is not None for point in curve)
 
     def stop(point: CurvePoint) -> None:
         if point.stage == 1 and point.step == 3:

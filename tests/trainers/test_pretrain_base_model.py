@@ -21,7 +21,7 @@ from transformers import AutoModelForCausalLM
 
 from arena.agents.chat import ChatOptions
 from arena.cli import run
-from arena.core.errors import ArenaError, UsageError
+from arena.core.errors import UsageError
 from arena.episodes.match import Match, play
 from arena.llm.backend import Message, Sampling
 from arena.llm.service import LLMService
@@ -32,6 +32,7 @@ from backends.embedded.tokenizer import ChatTokenizer
 from backends.scripted import ScriptedBackend
 from trainers.algorithms.learner import OPTIMIZER, Learner
 from trainers.config.config import UpdateOptions
+from trainers.pretrain import imitation
 from trainers.pretrain.corpus import Demonstration, Mixture, demonstrations
 from trainers.pretrain.imitation import (
     DemonstrationEncoder,
@@ -39,11 +40,17 @@ from trainers.pretrain.imitation import (
     mean_cross_entropy,
     teach,
 )
-from trainers.pretrain.recipe import CurvePoint, ImitationSettings, ImitationState, imitated_bots
+from trainers.pretrain.recipe import TeachSettings, imitated_bots, make_recipe
+from trainers.pretrain.run import STATE, CurvePoint
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 OPTIONS = UpdateOptions(learning_rate=1e-3, threads=1)
+
+
+@pytest.fixture(autouse=True)
+def often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(imitation, "MEASURE_EVERY", 2)
 
 
 @pytest.fixture(scope="module")
@@ -52,21 +59,12 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build_tiny_model(folder, **TINY_FAMILIES["llama"])
 
 
-def taught(base: Path, **changes: Any) -> ImitationSettings:
-    few: dict[str, Any] = {
-        "game": "kuhn_poker",
-        "options": {},
-        "base_model": str(base),
-        "bots": {"random": 1.0},
-        "text_level": "events",
-        "games": 8,
-        "epochs": 2,
-        "batch_size": 4,
-        "learning_rate": 3e-3,
-        "save_every": 2,
-        "threads": 1,
-    }
-    return ImitationSettings(**few | changes)
+def taught(base: Path, out: Path, games: int = 8, **settings: Any) -> dict[str, Any]:
+    """Teach with few games; the settings are those of the model and of the run."""
+    options = {name: settings.pop(name) for name in ("resume", "progress") if name in settings}
+    model = TeachSettings(**{"batch_size": 4, "learning_rate": 3e-3} | settings)
+    recipe = make_recipe("kuhn_poker", games, level="events")
+    return teach(recipe, base, model, out, silent, **options)
 
 
 def silent(_: str) -> None:
@@ -178,10 +176,10 @@ def test_the_loss_falls_and_the_folder_plays(tmp_path: Path, base: Path, rank: i
     # In a random model an adapter of four directions moves little.
     rate = 3e-2 if rank else 3e-3
     out = tmp_path / "out"
-    done = teach(taught(base, lora_rank=rank, learning_rate=rate), out, notify=silent)
-    curve = [point.held_out for point in done.curve]
-    assert curve[-1] is not None and curve[-1] < 0.7 * done.held_out_before
-    assert done.step == done.steps == done.curve[-1].step and done.peak_memory_bytes > 10**7
+    done = taught(base, out, lora_rank=rank, learning_rate=rate)
+    curve = [point["held_out"] for point in done["curve"]]
+    assert curve[-1] < 0.8 * curve[0]
+    assert done["curve"][-1]["step"] == done["curve"][-1]["of"] and done["parameters"] > 1000
     assert before == {path.name: path.read_bytes() for path in base.iterdir()}
     stored, new = load_file(base / "model.safetensors"), load_file(out / "model.safetensors")
     changed = {name for name in new if not torch.equal(new[name], stored[name])}
@@ -191,28 +189,32 @@ def test_the_loss_falls_and_the_folder_plays(tmp_path: Path, base: Path, rank: i
             torch.testing.assert_close(tensor, new[name], rtol=0, atol=1e-6)
     else:
         assert changed == new.keys() and not (out / ADAPTER).exists()
-    assert not (out / OPTIMIZER).exists()
-    assert ImitationState.model_validate_json((out / "training.json").read_text()) == done
+    assert not (out / OPTIMIZER).exists() and not (out / STATE).exists()
+    assert json.loads((out / "pretraining.json").read_text()) == done
     assert read_architecture(out) == read_architecture(base)
-    # A finished run says the same again, and trains nothing.
-    again = teach(taught(base, lora_rank=rank, learning_rate=rate), out, True, silent)
-    assert again == done and load_file(out / "model.safetensors").keys() == new.keys()
 
 
 @pytest.mark.parametrize("rank", [0, 4], ids=["all weights", "lora"])
 def test_a_killed_run_continues_to_the_bit(tmp_path: Path, base: Path, rank: int) -> None:
-    wanted, out = taught(base, lora_rank=rank), tmp_path / "killed"
-    # Rename 2 moves the checkpoint of step 0 aside; before rename 3 there is no checkpoint at all.
-    kill_at("rename 3", lambda progress: teach(wanted, out, False, silent, progress))
-    assert not out.exists()
-    kill_at("step 3", lambda progress: teach(wanted, out, True, silent, progress))
-    resumed = teach(wanted, out, True, silent)
-    whole = teach(wanted, tmp_path / "whole", notify=silent)
+    out = tmp_path / "killed"
+
+    def run(resume: bool) -> Callable[[Callable[[CurvePoint], None]], object]:
+        return lambda progress: taught(base, out, lora_rank=rank, resume=resume, progress=progress)
+
+    # Rename 2 completes the second state, and in the last part of the run the checkpoint.
+    kill_at("rename 2", run(False))
+    kill_at("step 5", run(True))
+    kill_at("rename 2", run(True))
+    resumed = taught(base, out, lora_rank=rank, resume=True)
+    whole = taught(base, tmp_path / "whole", lora_rank=rank)
     files = [tmp_path / name / "model.safetensors" for name in ("killed", "whole")]
     assert files[0].read_bytes() == files[1].read_bytes()
-    curves = [[(p.step, p.loss, p.held_out) for p in run.curve] for run in (resumed, whole)]
+    curves = [[(p["step"], p["loss"], p["held_out"]) for p in run["curve"]]
+              for run in (resumed, whole)]  # fmt: skip
     assert curves[0] == curves[1]
-    assert list(tmp_path.glob(".*.old")) == []
+    names = [sorted(path.name for path in (tmp_path / name).iterdir())
+             for name in ("killed", "whole")]  # fmt: skip
+    assert names[0] == names[1]
 
 
 def kill_at(moment: str, run: Callable[[Callable[[CurvePoint], None]], object]) -> None:
@@ -250,36 +252,26 @@ def interrupt(point: Any) -> None:
 
 def test_a_folder_in_use_and_other_settings_are_refused(tmp_path: Path, base: Path) -> None:
     out = tmp_path / "out"
-    with pytest.raises(UsageError, match="out holds no run of arena pretrain"):
-        teach(taught(base), out, True, silent)
+    with pytest.raises(UsageError, match="out holds no interrupted run"):
+        taught(base, out, resume=True)
     with pytest.raises(KeyboardInterrupt):
-        teach(taught(base), out, notify=silent, progress=interrupt)
+        taught(base, out, progress=interrupt)
     with pytest.raises(UsageError, match="something already; --resume"):
-        teach(taught(base), out, notify=silent)
-    with pytest.raises(UsageError, match="other settings: --games 8, now 13; --lora-rank 0, now 2"):
-        teach(taught(base, lora_rank=2, games=13), out, True, silent)
-    (out / OPTIMIZER).write_bytes(b"")
-    with pytest.raises(ArenaError, match="cannot be read: optimizer.state"):
-        teach(taught(base), out, True, silent)
-    (out / "training.json").write_text('{"step": 3}')
-    with pytest.raises(UsageError, match=r"training.json is not of a run"):
-        teach(taught(base), out, True, silent)
+        taught(base, out)
+    with pytest.raises(UsageError, match="other settings: games 8, now 13; lora_rank 0, now 2"):
+        taught(base, out, 13, lora_rank=2, resume=True)
+    (out / STATE).write_bytes(b"")
+    with pytest.raises(UsageError, match=f"{STATE} cannot be read"):
+        taught(base, out, resume=True)
 
 
 def test_another_tokenizer_is_noticed(tmp_path: Path, base: Path) -> None:
     folder = build_tiny_model(tmp_path / "small", **TINY_FAMILIES["llama"], vocabulary=300)
-    with pytest.raises(KeyboardInterrupt):
-        teach(taught(folder), tmp_path / "out", notify=silent, progress=interrupt)
     (folder / "tokenizer.json").write_bytes((base / "tokenizer.json").read_bytes())
     with pytest.raises(UsageError, match=r"has a token \d+, but the model only 300 tokens"):
-        teach(taught(folder), tmp_path / "new", notify=silent)
-    build_tiny_model(folder, **TINY_FAMILIES["llama"], vocabulary=300)
-    path = next(folder.glob("chat_template.jinja"), folder / "tokenizer_config.json")
-    path.write_text(path.read_text().replace("m['role'] }}", "m['role'] }}:"))
-    with pytest.raises(UsageError, match="the chats differ"):
-        teach(taught(folder), tmp_path / "out", True, silent)
+        taught(folder, tmp_path / "new")
     with pytest.raises(UsageError, match="no chat of kuhn_poker has a reply within"):
-        teach(taught(folder, max_context_tokens=20), tmp_path / "new", notify=silent)
+        taught(base, tmp_path / "newer", max_context_tokens=20)
 
 
 @pytest.mark.parametrize(
@@ -290,9 +282,9 @@ def test_another_tokenizer_is_noticed(tmp_path: Path, base: Path) -> None:
         ("kuhn_poker --lora-rank 8", "--lora-rank: it needs --base-model"),
         ("kuhn_poker --base-model clue-tiny --bot novice", "kuhn_poker has no such bot; choose"),
         ("kuhn_poker --base-model clue-tiny --text-level all", "choose events, notes"),
-        ("kuhn_poker --base-model clue-tiny --learning-rate 0", "--learning-rate 0.0: give more"),
+        ("kuhn_poker --base-model clue-tiny --learning-rate 0", "--learning-rate 0: give"),
         ("kuhn_poker --base-model clue-tiny --device tpu", "--device tpu: choose auto, cpu, cuda"),
-        ("kuhn_poker --base-model clue-tiny --resume", "holds no run of arena pretrain"),
+        ("kuhn_poker --base-model clue-tiny --resume", "holds no interrupted run"),
         ("codenames --notebook", "codenames does not compute exactly where hidden things"),
         ("cluedo --notebook --base-model x", "leave --base-model out"),
     ],
@@ -315,12 +307,12 @@ def test_the_command_teaches_a_bundled_model(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    flags = "--base-model clue-tiny --games 50 --epochs 1 --batch-size 64 --lora-rank 2 --threads 1"
+    flags = "--base-model clue-tiny --games 50 --epochs 1 --batch-size 64 --lora-rank 2"
     assert run(["pretrain", "kuhn_poker", *flags.split(), "--json"]) == 0
     shown = capsys.readouterr()
     figures = json.loads(shown.out)
-    assert figures["settings"]["bots"] == {"random": 1.0}
-    assert figures["settings"]["learning_rate"] == 1e-3
+    assert figures["recipe"]["bots"] == {"notes": {"random": 1.0}}
+    assert figures["model"]["learning_rate"] == 1e-3
     assert "held-out loss" in shown.err
     assert (tmp_path / "runs/pretrain/kuhn_poker-clue-tiny/adapter").is_dir()
     for again in (["kuhn_poker", *flags.split()], ["kuhn_poker", "--out", "runs"]):

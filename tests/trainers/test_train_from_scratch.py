@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import torch
@@ -22,8 +22,8 @@ from arena.plugins.loader import make_game
 from backends.embedded.sampler import Sampler
 from games.kuhn_poker.game import KuhnPoker, Moved
 from trainers.pretrain.corpus import Mixture, demonstrations
-from trainers.pretrain.pretrain import STATE, SavedRun, save
 from trainers.pretrain.random_init import make_random_init, random_init_recipe
+from trainers.pretrain.run import STATE, PretrainingRun
 
 KUHN = KuhnPoker()
 
@@ -62,13 +62,10 @@ def test_a_full_disk_is_one_line(tmp_path: Path) -> None:
     def fail(_: Path) -> None:
         raise SafetensorError("No space left on device (os error 28)")
 
-    student: Any = SimpleNamespace(
-        state=lambda: {"weights": torch.zeros(10**6)}, model=SimpleNamespace(save_pretrained=fail)
-    )
-    nothing: Any = None
-    writes: tuple[Callable[[], None], ...] = (
-        lambda: SavedRun().write(tmp_path, random_init_recipe(KUHN, 0), student),
-        lambda: save(student, nothing, nothing, tmp_path),
+    run, student = PretrainingRun({}), SimpleNamespace(stages=0, parameters=0, save=fail)
+    writes: tuple[Callable[[], object], ...] = (
+        lambda: run.write(tmp_path, {"weights": torch.zeros(10**6)}),
+        lambda: run.complete(cast("Any", student), tmp_path, 1, print, print),
     )
     for write in writes:
         with pytest.raises(ArenaError, match=f"^cannot write into {tmp_path}: No space left on"):

@@ -123,20 +123,10 @@ def draft_of(folder: Path, base: Path, not_copied: Sequence[str]) -> Iterator[Pa
         fsync(path)
     # `rename` cannot replace a folder that has content. Moved aside and not deleted at first, so
     # that a process that is killed here leaves a complete one.
-    aside = _aside(folder)
+    aside = folder.with_name(f".{folder.name}.old")
     shutil.rmtree(aside, ignore_errors=True)
     if folder.exists():
         folder.rename(aside)
     draft.rename(folder)
     fsync(folder.parent)
     shutil.rmtree(aside, ignore_errors=True)
-
-
-def recover(folder: Path) -> None:
-    """Restore a checkpoint that a killed process moved aside before it wrote the next one."""
-    if _aside(folder).exists() and not folder.exists():
-        _aside(folder).rename(folder)
-
-
-def _aside(folder: Path) -> Path:
-    return folder.with_name(f".{folder.name}.old")

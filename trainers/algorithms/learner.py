@@ -257,7 +257,7 @@ class Learner:
         because the disk is full.
         """
         with draft_of(folder, self.base, NOT_COPIED) as draft:
-            write_tensors(self._moments(), draft / OPTIMIZER)
+            write_tensors(self.moments(), draft / OPTIMIZER)
             if self._lora:
                 (draft / ADAPTER).mkdir()
                 self.save_adapter(draft / ADAPTER)
@@ -288,15 +288,17 @@ class Learner:
         values = self._trained_values(folder)
         trained = f"an adapter of rank {self._lora.rank}" if self._lora else "all weights"
         check_trained_tensors(folder, moments, values, self.trained, trained)
-        with torch.no_grad():
-            for name, tensor in self.trained.items():
-                # In place: the optimizer refers to these tensors, which are also the keys of its
-                # state.
-                tensor.copy_(values[name])
-        for name in self.trained:
+        self.restore(values, moments)
+
+    @torch.no_grad()
+    def restore(self, values: Mapping[str, Tensor], moments: Mapping[str, Tensor]) -> None:
+        """Set the trained tensors, and Adam's state as `moments` returns it."""
+        for name, tensor in self.trained.items():
+            # In place: the optimizer refers to these tensors, which are also the keys of its state.
+            tensor.copy_(values[name])
             if f"{name}/exp_avg" not in moments:
                 continue  # No step has changed this tensor yet.
-            self._adam.state[self.trained[name]] = {
+            self._adam.state[tensor] = {
                 "step": moments[f"{name}/step"],  # AdamW keeps it on the CPU.
                 "exp_avg": moments[f"{name}/exp_avg"].to(self.device),
                 "exp_avg_sq": moments[f"{name}/exp_avg_sq"].to(self.device),
@@ -312,7 +314,7 @@ class Learner:
     def _base_digest(self) -> str:
         return weights_digest(self.base)
 
-    def _moments(self) -> dict[str, Tensor]:
+    def moments(self) -> dict[str, Tensor]:
         """Return Adam's state as NAME/step, NAME/exp_avg and NAME/exp_avg_sq."""
         return {
             f"{name}/{moment}": value.detach().cpu().contiguous()

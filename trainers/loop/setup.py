@@ -24,9 +24,10 @@ from arena.plugins.loader import catalog, make_game
 from trainers.config.config import NOTEBOOK, GameSettings, TrainConfig
 from trainers.credit import Credit
 from trainers.hosts.host import HostFactory, HostRequest, TrainingHost
-from trainers.pretrain.pretrain import STATE, pretrain
+from trainers.pretrain.pretrain import pretrain
 from trainers.pretrain.random_init import Progress, make_random_init
-from trainers.pretrain.recipe import CurvePoint, make_recipe
+from trainers.pretrain.recipe import make_recipe
+from trainers.pretrain.run import STATE, CurvePoint
 from trainers.rewards import Rewards
 from trainers.rollouts.rollouts import OpponentMix, RolloutSetting, training_chat
 from trainers.runs.trackers import check_trackers

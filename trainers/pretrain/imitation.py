@@ -1,21 +1,20 @@
 """`arena pretrain GAME --base-model`: teach an existing model the replies of bots.
 
-The chats are those that the model reads in `arena play`, in its own template and tokens. The output
-is a folder that is a complete checkpoint at any moment, with the optimizer until the run is over.
+The chats are those that the model reads in `arena play`, in its own template and tokens.
 """
 
 from __future__ import annotations
 
-import hashlib
 import random
-import sys
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from itertools import chain
 from pathlib import Path
+from shutil import copytree, rmtree
+from typing import Any
 
 import torch
+from pydantic import JsonValue
 from torch import Tensor
 
 from arena.core.errors import UsageError
@@ -27,17 +26,11 @@ from trainers.algorithms.batching import MicroBatch, minibatches
 from trainers.algorithms.checkpoint_files import merge_checkpoint
 from trainers.algorithms.learner import OPTIMIZER, Learner
 from trainers.algorithms.lora import Lora
-from trainers.config.config import UpdateOptions
+from trainers.config.config import LORA_ALPHA, UpdateOptions
 from trainers.hosts.selection import check_device
 from trainers.pretrain.corpus import Demonstration, Mixture, play_games
-from trainers.pretrain.recipe import (
-    CurvePoint,
-    HeldOut,
-    ImitationSettings,
-    ImitationState,
-    read_imitation,
-    training_steps,
-)
+from trainers.pretrain.recipe import Recipe, TeachSettings
+from trainers.pretrain.run import CurvePoint, HeldOut, PretrainingRun, Stage, threads_for
 from trainers.rollouts.rollouts import first_deal
 from trainers.trajectory import AnswerTokens, SampledToken, TokenSequence, split_answers
 
@@ -45,17 +38,103 @@ Chat = Sequence[TokenSequence]
 """The sequences of one demonstration."""
 WARMUP = 0.1
 """Share of the steps in which the learning rate rises."""
+MEASURE_EVERY = 50
+"""Steps between points of the saved curve."""
+
+
+def teach(
+    recipe: Recipe,
+    base: Path,
+    settings: TeachSettings,
+    out: Path,
+    notify: Callable[[str], None] = print,
+    progress: Callable[[CurvePoint], None] = lambda _: None,
+    resume: bool = False,
+    device: str = "auto",
+) -> dict[str, JsonValue]:
+    """Fine-tune a model to imitate the bots of a recipe; write the checkpoint `out`.
+
+    Returns the figures of the run, which are saved beside it. `resume` continues the run in `out`
+    after its last measured step; on the same machine its weights are then those of an unbroken run,
+    to the bit.
+
+    Raises:
+        UsageError: no such device, no run of these settings to resume, or the base model or its
+            tokenizer cannot be used.
+        ArenaError: a file cannot be written, or the gradient is not finite.
+    """
+    check_device(device)
+    model = settings.model_dump() | {"base_model": str(base), "learning_rate": settings.rate}
+    run = PretrainingRun.start(out, {"recipe": asdict(recipe), "model": model}, resume)
+    student = TaughtModel.of(recipe, base, settings, device, notify)
+    return run.complete(student, out, MEASURE_EVERY, notify, progress)
 
 
 @dataclass(frozen=True, slots=True)
-class ImitatingModel:
-    """An existing model in training: a `Student`."""
+class TaughtModel:
+    """An existing model in training: a `Student` of one stage."""
 
     learner: Learner
+    recipe: Recipe
+    settings: TeachSettings
     options: UpdateOptions
     """Options of the update, with the peak learning rate."""
-    held_out: Sequence[Chat]
-    batch_size: int
+    encoder: DemonstrationEncoder
+    notify: Callable[[str], None]
+    held_out: list[Chat] = field(default_factory=list)
+    stages: int = 1
+
+    @staticmethod
+    def of(
+        recipe: Recipe,
+        base: Path,
+        settings: TeachSettings,
+        device: str,
+        notify: Callable[[str], None],
+    ) -> TaughtModel:
+        """Read the model and its tokenizer."""
+        architecture, rank = read_architecture(base), settings.lora_rank
+        encoder = DemonstrationEncoder(base, architecture, settings.max_context_tokens)
+        lora = Lora(rank, LORA_ALPHA, recipe.seed) if rank else None
+        options = UpdateOptions(
+            learning_rate=settings.rate,
+            precision=settings.precision,
+            threads=threads_for(architecture.width),
+        )
+        learner = Learner(base, str(chosen_device(device)), lora)
+        return TaughtModel(learner, recipe, settings, options, encoder, notify)
+
+    @property
+    def parameters(self) -> int:
+        return sum(tensor.numel() for tensor in self.learner.trained.values())
+
+    def prepare(self, stage: int) -> Stage[Chat]:
+        recipe = self.recipe
+        first = first_deal(recipe.seed)
+        last = first + recipe.games
+        train = self._chats(range(first, last))
+        # A twentieth as many further games measure the loss.
+        self.held_out[:] = self._chats(range(last, last + max(4, recipe.games // 20)))
+        if not train or not self.held_out:
+            raise UsageError(
+                f"no chat of {recipe.game} has a reply within the context; give a larger "
+                "--max-context-tokens or a model with a longer context"
+            )
+        self.notify(f"{len(train)} chats of {recipe.games} games")
+        plan = list[Chat]()
+        for epoch in range(recipe.epochs):
+            order = list(range(len(train)))
+            random.Random(f"{recipe.seed}/{epoch}").shuffle(order)
+            plan += _batches([train[i] for i in order], self.settings.batch_size)
+        return Stage(plan, len(train), round(WARMUP * len(plan)))
+
+    def _chats(self, seeds: range) -> list[Chat]:
+        """Return the chats of games that have a reply within the context."""
+        recipe = self.recipe
+        mixture = Mixture(recipe.players, recipe.levels, recipe.bots, as_played=True)
+        played = play_games(recipe.game, recipe.options, mixture, seeds)
+        chats = [self.encoder.sequences(chat, number) for number, chat in enumerate(played)]
+        return [chat for chat in chats if chat]
 
     def learn(self, batch: Chat, factor: float) -> float:
         rate = factor * self.options.learning_rate
@@ -64,178 +143,33 @@ class ImitatingModel:
     def measure(self) -> HeldOut:
         total, count = 0.0, 0
         # In batches of the same size as in training, which are known to fit into memory.
-        for batch in _batches(self.held_out, range(len(self.held_out)), self.batch_size):
+        for batch in _batches(self.held_out, self.settings.batch_size):
             tokens = sum(len(sequence.sampled_positions) for sequence in batch)
             total += tokens * mean_cross_entropy(self.learner, batch, self.options)
             count += tokens
         return HeldOut(total / count)
 
+    def state(self) -> dict[str, Any]:
+        return {"trained": self.learner.trained, "moments": self.learner.moments()}
 
-def teach(
-    settings: ImitationSettings,
-    out: Path,
-    resume: bool = False,
-    notify: Callable[[str], None] = print,
-    progress: Callable[[CurvePoint], None] = lambda _: None,
-) -> ImitationState:
-    """Fine-tune the base model to imitate bots; write the checkpoint `out`.
+    def load(self, state: Mapping[str, Any]) -> None:
+        self.learner.restore(state["trained"], state["moments"])
 
-    A run that is interrupted at any moment, by SIGKILL too, continues with `resume` from its last
-    checkpoint; on the same machine its weights are then those of an unbroken run, to the bit.
-
-    Raises:
-        UsageError: see `read_imitation`; or the device, the base model or its tokenizer cannot be
-            used.
-        ArenaError: a file cannot be written, or the gradient is not finite.
-    """
-    check_device(settings.device)
-    state = read_imitation(out, settings, resume)
-    if state and state.step == state.steps:
-        return _finish(out, state)
-    started = time.perf_counter()
-    base = Path(settings.base_model)
-    encoder = DemonstrationEncoder(base, read_architecture(base), settings.max_context_tokens)
-    train, held_out = _chats(settings, encoder)
-    notify(f"{len(train)} chats of {settings.games} games, {time.perf_counter() - started:.0f} s")
-    plan = list(_plan(train, settings))
-    student = _student(settings, held_out)
-    if state is None:
-        state = _begin(settings, student, train, len(plan))
-        notify(f"{state.steps} steps; base model: held-out loss {state.held_out_before}")
-        # From the first moment there is something to resume.
-        _save(student, out, state)
-    else:
-        _check_chats(state, student, train, out)
-        student.learner.load(out)
-        notify(f"continues after step {state.step} of {state.steps}")
-    for point in training_steps(
-        student,
-        plan,
-        warmup_steps=round(WARMUP * len(plan)),
-        measure_every=settings.save_every,
-        first=state.step,
-    ):
-        progress(point)
-        if point.held_out is not None:
-            notify(f"step {point.step}: loss {point.loss}, held-out loss {point.held_out}")
-            state = _after(state, settings, point, time.perf_counter() - started)
-            started = time.perf_counter()
-            _save(student, out, state)
-    return _finish(out, state)
+    def save(self, out: Path) -> None:
+        draft = out / "checkpoint"
+        self.learner.save(draft, {})
+        merge_checkpoint(draft)
+        for name in (OPTIMIZER, "training.json"):
+            (draft / name).unlink()
+        # Each file replaces the one of a process that was killed here.
+        copytree(draft, out, dirs_exist_ok=True)
+        rmtree(draft)
 
 
-def _begin(
-    settings: ImitationSettings, student: ImitatingModel, train: Sequence[Chat], steps: int
-) -> ImitationState:
-    return ImitationState(
-        settings=settings,
-        chats=len(train),
-        chats_digest=digest_of([*train, *student.held_out]),
-        steps=steps,
-        held_out_before=round(student.measure().loss, 4),
-    )
-
-
-def _check_chats(
-    state: ImitationState, student: ImitatingModel, train: Sequence[Chat], out: Path
-) -> None:
-    """Raise UsageError if the run was started with other chats."""
-    if state.chats_digest != digest_of([*train, *student.held_out]):
-        raise UsageError(
-            f"--resume: the chats differ from those with which {out} was started; was the "
-            "tokenizer of the base model, a bot or arena itself changed? Name a new --out"
-        )
-
-
-def _chats(
-    settings: ImitationSettings, encoder: DemonstrationEncoder
-) -> tuple[list[Chat], list[Chat]]:
-    """Return the chats to learn from, and those of further deals that measure the loss.
-
-    Raises UsageError if there are too few that fit into the context.
-    """
-    level = settings.text_level
-    mixture = Mixture({}, {level: 1.0}, {level: settings.bots}, as_played=True)
-    first = first_deal(settings.seed)
-    last = first + settings.games
-    found: list[list[Chat]] = []
-    for seeds in (range(first, last), range(last, last + settings.held_out_games)):
-        played = play_games(settings.game, settings.options, mixture, seeds)
-        chats = [encoder.sequences(chat, number) for number, chat in enumerate(played)]
-        found.append([chat for chat in chats if chat])
-    train, held_out = found
-    if not train or not held_out:
-        raise UsageError(
-            f"no chat of {settings.game} has a reply within the context; give a larger "
-            "--max-context-tokens or a model with a longer context"
-        )
-    return train, held_out
-
-
-def _plan(chats: Sequence[Chat], settings: ImitationSettings) -> Iterator[Chat]:
-    """Yield the batches of all epochs. They depend on the seed only, so a run can continue."""
-    for epoch in range(settings.epochs):
-        order = list(range(len(chats)))
-        random.Random(f"{settings.seed}/{epoch}").shuffle(order)
-        yield from _batches(chats, order, settings.batch_size)
-
-
-def _batches(chats: Sequence[Chat], order: Sequence[int], size: int) -> Iterator[Chat]:
+def _batches(chats: Sequence[Chat], size: int) -> Iterator[Chat]:
     """Yield the sequences of `size` chats at a time; the last batch may be smaller."""
-    for start in range(0, len(order), size):
-        yield [*chain.from_iterable(chats[i] for i in order[start : start + size])]
-
-
-def _student(settings: ImitationSettings, held_out: Sequence[Chat]) -> ImitatingModel:
-    rank = settings.lora_rank
-    lora = Lora(rank, settings.lora_alpha, settings.seed) if rank else None
-    options = UpdateOptions(
-        learning_rate=settings.learning_rate,
-        tokens_per_batch=settings.tokens_per_batch,
-        gradient_checkpointing=settings.gradient_checkpointing,
-        precision=settings.precision,
-        threads=settings.threads,
-    )
-    learner = Learner(Path(settings.base_model), str(chosen_device(settings.device)), lora)
-    return ImitatingModel(learner, options, held_out, settings.batch_size)
-
-
-def _after(
-    state: ImitationState, settings: ImitationSettings, point: CurvePoint, seconds: float
-) -> ImitationState:
-    """Return the state after a measured step, `seconds` after the state before."""
-    return state.model_copy(
-        update={
-            "settings": settings,
-            "step": point.step,
-            "curve": [*state.curve, point],
-            "seconds": round(state.seconds + seconds, 1),
-            "peak_memory_bytes": max(state.peak_memory_bytes, peak_memory()),
-        }
-    )
-
-
-def _save(student: ImitatingModel, out: Path, state: ImitationState) -> None:
-    """Write weights, optimizer and state; they appear together, and replace the ones before."""
-    student.learner.save(out, state.model_dump(mode="json"))
-
-
-def _finish(out: Path, state: ImitationState) -> ImitationState:
-    """Merge an adapter, and remove the optimizer, which takes more space than the weights."""
-    merge_checkpoint(out)
-    (out / OPTIMIZER).unlink(missing_ok=True)
-    return state
-
-
-def peak_memory() -> int:
-    """Return the most bytes of memory that this process had; 0 where that is not known."""
-    if sys.platform == "win32":
-        return 0
-    import resource
-
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    # Linux counts in kilobytes, macOS in bytes.
-    return most if sys.platform == "darwin" else most * 1024
+    for start in range(0, len(chats), size):
+        yield [*chain.from_iterable(chats[start : start + size])]
 
 
 class DemonstrationEncoder:
@@ -281,15 +215,6 @@ class DemonstrationEncoder:
             if len(prompt) + len(reply) > self._limit:
                 return
             yield AnswerTokens(prompt, reply, advantage=1.0)
-
-
-def digest_of(chats: Iterable[Sequence[TokenSequence]]) -> str:
-    """Return 16 hexadecimal digits that identify all tokens of these chats."""
-    digest = hashlib.sha256()
-    for chat in chats:
-        for sequence in chat:
-            digest.update(repr((sequence.ids, sequence.sampled_positions)).encode())
-    return digest.hexdigest()[:16]
 
 
 def imitate(learner: Learner, sequences: Sequence[TokenSequence], options: UpdateOptions) -> float:

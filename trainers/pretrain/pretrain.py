@@ -6,32 +6,28 @@ in its seat. The result is an ordinary Hugging Face checkpoint of the Qwen3 arch
 
 from __future__ import annotations
 
-import json
 import math
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from pickle import UnpicklingError
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from pydantic import JsonValue, TypeAdapter
+from pydantic import JsonValue
 
-from arena.core.errors import ArenaError, UsageError
+from arena.core.errors import UsageError
 from arena.plugins.catalog import require
 from trainers.hosts.selection import check_device
 from trainers.pretrain.corpus import Demonstration, Mixture, play_games
 from trainers.pretrain.examples import (
-    Example,
     PaddedBatch,
     batches,
     examples_of,
     row_tokens,
     tokenizer_for,
 )
-from trainers.pretrain.recipe import CurvePoint, HeldOut, Recipe, training_steps
+from trainers.pretrain.recipe import Recipe
+from trainers.pretrain.run import CurvePoint, HeldOut, PretrainingRun, Stage, threads_for
 from trainers.rollouts.rollouts import first_deal
 
 if TYPE_CHECKING:
@@ -44,23 +40,6 @@ MEASURE_EVERY = 100
 """Steps between points of the saved curve."""
 MOST_MEASURED = 100
 """Held-out chats of a point: more would take as long as the steps between."""
-STATE = "pretraining.state"
-"""File of an interrupted run."""
-
-
-@dataclass(frozen=True, slots=True)
-class PretrainingFigures:
-    """Result of a run, saved as `pretraining.json`."""
-
-    recipe: Recipe
-    chats: int
-    parameters: int
-    seconds: int
-    curve: tuple[CurvePoint, ...]
-
-    def to_json(self) -> dict[str, JsonValue]:
-        """Return the content of the file."""
-        return asdict(self)
 
 
 def pretrain(
@@ -72,7 +51,7 @@ def pretrain(
     progress: Callable[[CurvePoint], None] = lambda _: None,
     resume: bool = False,
     device: str = "auto",
-) -> PretrainingFigures:
+) -> dict[str, JsonValue]:
     """Write a checkpoint to `out`, and return the figures of the run, which are saved beside it.
 
     The chats are those of the recipe's games, mostly winners', or of `corpus`; those of `finish`
@@ -88,136 +67,23 @@ def pretrain(
     check_device(device)
     import torch
 
-    saved = SavedRun.read(out, recipe) if resume else SavedRun()
-    started = time.perf_counter() - saved.seconds
+    run = PretrainingRun.start(out, {"recipe": asdict(recipe)}, resume)
     torch.manual_seed(recipe.seed)
-    torch.set_num_threads(1 if recipe.hidden_size <= 64 else 2)
+    torch.set_num_threads(threads_for(recipe.hidden_size))
     can_resume = corpus is None  # Chats that are given would be missing in a resumed run.
     if corpus is None and not recipe.stages:
         corpus = play_stage(recipe, 0)
     tokenizer = tokenizer_for(recipe, sample_texts(recipe) if corpus is None else corpus)
-    student = NewModel.of(new_model(recipe, tokenizer), recipe, device, tokenizer)
-    student.load(saved)
+    model = new_model(recipe, tokenizer)
+    student = NewModel.of(model, recipe, device, tokenizer, notify, corpus, finish)
     notify(f"{len(tokenizer)} tokens, {student.parameters / 1e6:.2f} M parameters")
-    out.mkdir(parents=True, exist_ok=True)
-    for number in range(saved.stage, len(recipe.parts)):
-        played = play_stage(recipe, number) if corpus is None else corpus
-        notify(f"{len(played)} chats of {recipe.parts[number].games} games")
-        chats = [examples_of(part, tokenizer, recipe) for part in (played, finish)]
-        steps = _learn_stage(student, recipe, chats, saved, started)
-        for point, saved in steps:
-            progress(point)
-            if point.held_out is not None:
-                notify(json.dumps(asdict(point)))
-                if can_resume:
-                    saved.write(out, recipe, student)
-    seconds = round(time.perf_counter() - started)
-    figures = PretrainingFigures(recipe, saved.chats, student.parameters, seconds, saved.curve)
-    save(student, tokenizer, figures, out)
-    return figures
-
-
-def _learn_stage(
-    student: NewModel,
-    recipe: Recipe,
-    chats: Sequence[Sequence[Example]],
-    saved: SavedRun,
-    started: float,
-) -> Iterator[tuple[CurvePoint, SavedRun]]:
-    """Learn the rest of the saved run's stage; yield each step with the run after it.
-
-    `chats` are those of all passes, and those that are read once at the end. `started` is when the
-    run began, as `time.perf_counter` counts, without interruptions.
-    """
-    number, (examples, last) = saved.stage, chats
-    if not examples:
-        raise UsageError(
-            f"no chat of {recipe.game} fits into the context of {recipe.context_length} tokens"
-        )
-    for point in student.fit(recipe, number, examples, last, saved.step):
-        if point.held_out is not None:
-            seconds = time.perf_counter() - started
-            saved = replace(saved, curve=(*saved.curve, point), step=point.step, seconds=seconds)
-        if ends := recipe.parts[number].ends_at(point):
-            saved = replace(saved, stage=number + 1, step=0, chats=saved.chats + len(examples))
-        yield point, saved
-        if ends:
-            return
+    return run.complete(student, out, MEASURE_EVERY, notify, progress, can_resume)
 
 
 def sample_texts(recipe: Recipe) -> list[Demonstration]:
     """Return chats of the first games of each stage, for the tokenizer."""
     stages = range(len(recipe.parts))
     return [chat for number in stages for chat in play_stage(recipe, number, SAMPLED_GAMES)]
-
-
-@dataclass(frozen=True, slots=True)
-class SavedRun:
-    """Where a run is: it continues from here, to the bit on the same machine."""
-
-    stage: int = 0
-    step: int = 0
-    """Steps done of this stage."""
-    chats: int = 0
-    """Chats of the stages before."""
-    seconds: float = 0.0
-    curve: tuple[CurvePoint, ...] = ()
-    tensors: Mapping[str, Any] = field(default_factory=dict)
-    """States of the model and the optimizers."""
-
-    @staticmethod
-    def read(out: Path, recipe: Recipe) -> SavedRun:
-        """Read the state of a run. Raises UsageError if it cannot be continued."""
-        import torch
-
-        try:
-            found = torch.load(out / STATE, map_location="cpu", weights_only=True)
-        except FileNotFoundError:
-            raise UsageError(
-                f"--resume: {out} holds no interrupted run; leave --resume out to start one"
-            ) from None
-        except (OSError, RuntimeError, UnpicklingError) as error:
-            raise UsageError(f"--resume: {out / STATE} cannot be read: {error}") from None
-        facts = json.loads(found["facts"])
-        if facts["recipe"] != _facts(recipe):
-            raise UsageError(
-                f"--resume: {out} was started with other settings; use the same, or a new --out"
-            )
-        points = TypeAdapter(tuple[CurvePoint, ...]).validate_python(facts["curve"])
-        numbers = {name: facts[name] for name in ("stage", "step", "chats", "seconds")}
-        return SavedRun(**numbers, curve=points, tensors=found["tensors"])
-
-    def write(self, out: Path, recipe: Recipe, student: NewModel) -> None:
-        """Write the state; it replaces the one before when it is complete."""
-        import torch
-
-        facts = {name: getattr(self, name) for name in ("stage", "step", "chats", "seconds")}
-        facts |= {"recipe": _facts(recipe), "curve": [asdict(point) for point in self.curve]}
-        content = {"facts": json.dumps(facts), "tensors": student.state()}
-        draft = out / f".{STATE}.part"
-        with _writing(out), draft.open("wb") as file:
-            torch.save(content, file)
-        draft.replace(out / STATE)
-
-
-@contextmanager
-def _writing(out: Path) -> Iterator[None]:
-    """Raise ArenaError if torch or safetensors cannot write in the body."""
-    from safetensors import SafetensorError
-
-    try:
-        yield
-    except (OSError, RuntimeError, SafetensorError) as error:
-        # torch reports the size of the file; the reason, such as a full disk, is the error before.
-        cause = error if isinstance(error, OSError) else error.__context__
-        reason = cause.strerror if isinstance(cause, OSError) else error
-        raise ArenaError(f"cannot write into {out}: {reason}") from None
-
-
-def _facts(recipe: Recipe) -> JsonValue:
-    """Return the settings as JSON reads them."""
-    facts: JsonValue = json.loads(json.dumps(asdict(recipe)))
-    return facts
 
 
 def play_stage(recipe: Recipe, number: int, games: int | None = None) -> list[Demonstration]:
@@ -266,13 +132,28 @@ class NewModel:
     """A model from scratch in training: a `Student`."""
 
     model: Any
+    recipe: Recipe
+    tokenizer: PreTrainedTokenizerFast
     optimizers: Sequence[torch.optim.Optimizer]
-    validation: list[PaddedBatch]
     row_ends: torch.Tensor
     """Tokens that end the rows of a notebook: bool, [vocabulary]."""
+    notify: Callable[[str], None]
+    corpus: Sequence[Demonstration] | None
+    """Chats of the only stage; None: those of the recipe's games."""
+    finish: Sequence[Demonstration]
+    """Chats that are read once, after all others of a stage."""
+    validation: list[PaddedBatch] = field(default_factory=list)
 
     @staticmethod
-    def of(model: Any, recipe: Recipe, device: str, tokenizer: PreTrainedTokenizerFast) -> NewModel:
+    def of(
+        model: Any,
+        recipe: Recipe,
+        device: str,
+        tokenizer: PreTrainedTokenizerFast,
+        notify: Callable[[str], None] = print,
+        corpus: Sequence[Demonstration] | None = None,
+        finish: Sequence[Demonstration] = (),
+    ) -> NewModel:
         """Return a model with new optimizers."""
         import torch
 
@@ -281,57 +162,55 @@ class NewModel:
         model.to(chosen_device(device))
         ends = torch.zeros(model.config.vocab_size, dtype=torch.bool, device=model.device)
         ends[row_tokens(recipe, tokenizer)] = True
-        return NewModel(model, _optimizers(model, recipe), [], ends)
+        optimizers = _optimizers(model, recipe)
+        return NewModel(model, recipe, tokenizer, optimizers, ends, notify, corpus, finish)
+
+    @property
+    def stages(self) -> int:
+        return len(self.recipe.parts)
 
     @property
     def parameters(self) -> int:
-        """Return the number of weights."""
         return sum(p.numel() for p in self.model.parameters())
 
-    def fit(
-        self,
-        recipe: Recipe,
-        number: int,
-        examples: Sequence[Example],
-        last: Sequence[Example],
-        first: int,
-    ) -> Iterator[CurvePoint]:
-        """Learn a stage: `epochs` passes over the examples and one over `last`.
-
-        `first` is the number of steps that are done already. It yields a point for each step.
-        """
+    def prepare(self, stage: int) -> Stage[PaddedBatch]:
+        recipe, part = self.recipe, self.recipe.parts[stage]
+        played = play_stage(recipe, stage) if self.corpus is None else self.corpus
+        self.notify(f"{len(played)} chats of {part.games} games")
+        examples, last = (examples_of(c, self.tokenizer, recipe) for c in (played, self.finish))
+        if not examples:
+            raise UsageError(
+                f"no chat of {recipe.game} fits into the context of {recipe.context_length} tokens"
+            )
         # Two percent of the chats, from the first deals, are not trained on and measure the loss.
         count = max(1, len(examples) // 50)
-        passes = [*[examples[count:]] * recipe.parts[number].epochs, last]
+        passes = [*[examples[count:]] * part.epochs, last]
         # One generator for all passes, so that each has another order.
-        rng = np.random.default_rng([recipe.seed, number] if number else recipe.seed)
-        own = recipe.parts[number].own_rows
-        plan = [replace(b, own_rows=own) for part in passes for b in batches(part, recipe, rng)]
+        rng = np.random.default_rng([recipe.seed, stage] if stage else recipe.seed)
+        plan = [
+            replace(batch, own_rows=part.own_rows)
+            for each in passes
+            for batch in batches(each, recipe, rng)
+        ]
         # A generator of its own: the number of held-out chats does not change the order.
         measured = examples[: min(count, MOST_MEASURED)]
         self.validation[:] = batches(measured, recipe, np.random.default_rng(0))
-        for point in training_steps(
-            self,
-            plan,
-            # A model that has learned another stage needs no slow start.
-            warmup_steps=0 if number else recipe.warmup_steps,
-            measure_every=MEASURE_EVERY,
-            first=first,
-        ):
-            yield replace(point, stage=number)
+        # A model that has learned another stage needs no slow start.
+        return Stage(plan, len(examples), 0 if stage else recipe.warmup_steps, part.until)
 
     def state(self) -> dict[str, Any]:
-        """Return the tensors from which training continues."""
         states = {f"optimizer {n}": o.state_dict() for n, o in enumerate(self.optimizers)}
         return {"model": self.model.state_dict()} | states
 
-    def load(self, saved: SavedRun) -> None:
-        """Set the tensors of a saved run, if it has any."""
-        for name, tensors in saved.tensors.items():
-            if name == "model":
-                self.model.load_state_dict(tensors)
-            else:
-                self.optimizers[int(name.split()[1])].load_state_dict(tensors)
+    def load(self, state: Mapping[str, Any]) -> None:
+        self.model.load_state_dict(state["model"])
+        for number, optimizer in enumerate(self.optimizers):
+            optimizer.load_state_dict(state[f"optimizer {number}"])
+
+    def save(self, out: Path) -> None:
+        # transformers and vLLM load the folder.
+        self.model.save_pretrained(out)
+        self.tokenizer.save_pretrained(out)
 
     def learn(self, batch: PaddedBatch, factor: float) -> float:
         import torch
@@ -435,15 +314,3 @@ def _cross_entropies(logits: torch.Tensor, batch: PaddedBatch) -> torch.Tensor:
     return torch.nn.functional.cross_entropy(
         logits.transpose(1, 2), batch.ids[:, 1:], reduction="none"
     )
-
-
-def save(
-    student: NewModel, tokenizer: PreTrainedTokenizerFast, figures: PretrainingFigures, out: Path
-) -> None:
-    """Write a folder that transformers and vLLM load, and remove the state of the run."""
-    with _writing(out):
-        student.model.save_pretrained(out)
-    tokenizer.save_pretrained(out)
-    text = json.dumps(figures.to_json(), indent=1) + "\n"
-    (out / "pretraining.json").write_text(text, encoding="utf-8")
-    (out / STATE).unlink(missing_ok=True)

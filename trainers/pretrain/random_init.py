@@ -27,7 +27,8 @@ from trainers.pretrain.corpus import (
     demonstrations,
 )
 from trainers.pretrain.pretrain import pretrain
-from trainers.pretrain.recipe import CurvePoint, Recipe
+from trainers.pretrain.recipe import Recipe
+from trainers.pretrain.run import CurvePoint
 from trainers.rollouts.rollouts import first_deal
 
 DECISIONS = 6_000

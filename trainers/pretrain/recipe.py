@@ -1,23 +1,18 @@
-"""Settings of pretraining runs, the saved state of imitation, and the training loop of both."""
+"""Settings of pretraining runs: the games that are imitated, and the models that imitate them."""
 
 from __future__ import annotations
 
-import math
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Protocol, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+from pydantic import JsonValue
 
 from arena.agents.seating import bot_names, default_opponent
 from arena.core.errors import UsageError
 from arena.core.game import Game
 from arena.core.observation import TextLevel
-from arena.episodes.files import check_new_folder
+from arena.llm.config import Config, setting
 from arena.plugins.loader import make_game
-from trainers.algorithms.checkpoint_files import recover
 from trainers.config.config import Precision
 from trainers.pretrain.notebook import placed_knowledge
 
@@ -40,15 +35,10 @@ class CurriculumStage:
     epochs: int = 1
     """Passes over the games."""
 
-    def ends_at(self, point: CurvePoint) -> bool:
-        """Return whether the next stage begins after this point."""
-        reached = point.notebook is not None and point.notebook >= self.until
-        return point.step == point.of or reached
-
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """All settings that decide the result; equal recipes give equal weights."""
+    """Games to imitate, and the size of a model from scratch; equal recipes give equal weights."""
 
     game: str = "cluedo"
     options: Mapping[str, JsonValue] = field(default_factory=dict)
@@ -192,188 +182,25 @@ def imitated_bots(
     return {level: {name: 1.0} for level in levels}
 
 
-Batch_contra = TypeVar("Batch_contra", contravariant=True)
-Batch = TypeVar("Batch")
+TEACHING = "With --base-model"
 
 
-@dataclass(frozen=True, slots=True)
-class CurvePoint:
-    """One point of the learning curve."""
+class TeachSettings(Config):
+    """Settings of a run with an existing model, beside the games."""
 
-    step: int
-    of: int
-    """Number of steps in all."""
-    seconds: int
-    """Since the loop began, or was resumed."""
-    loss: float
-    """Mean cross-entropy of the last batch, in nats; weighted for a model from scratch."""
-    held_out: float | None
-    """Mean cross-entropy of the target tokens of held-out chats, in nats; None: not measured."""
-    stage: int = 0
-    """Number of the stage of the curriculum, from 0."""
-    notebook: float | None = None
-    """Share of held-out notebook entries of which the model finds each token, given those before
-    it; None: not measured."""
-
-
-@dataclass(frozen=True, slots=True)
-class HeldOut:
-    """Figures of held-out chats."""
-
-    loss: float
-    """Mean cross-entropy of target tokens, in nats."""
-    notebook: float | None = None
-    """See `CurvePoint`."""
-
-
-class Student(Protocol[Batch_contra]):
-    """Model in training, with its optimizer and held-out chats."""
-
-    def learn(self, batch: Batch_contra, factor: float) -> float:
-        """Do one step at `factor` times the peak learning rate; return the loss in nats."""
-
-    def measure(self) -> HeldOut:
-        """Measure the held-out chats."""
-
-
-def training_steps(
-    student: Student[Batch],
-    plan: Sequence[Batch],
-    *,
-    warmup_steps: int,
-    measure_every: int,
-    first: int = 0,
-) -> Iterator[CurvePoint]:
-    """Train on the batches of `plan` in order, and yield a point after each step.
-
-    The learning rate depends on the number of batches, and rises in the first `warmup_steps`. The
-    held-out loss is measured every `measure_every` steps, and after the last. `first` steps are
-    done already.
-    """
-    started = time.perf_counter()
-    for step in range(first, len(plan)):
-        loss = student.learn(plan[step], rate_factor(step, len(plan), warmup_steps))
-        done = step + 1
-        measured = done % measure_every == 0 or done == len(plan)
-        held_out = student.measure() if measured else None
-        yield CurvePoint(
-            done,
-            len(plan),
-            round(time.perf_counter() - started),
-            round(loss, 4),
-            round(held_out.loss, 4) if held_out else None,
-            notebook=held_out.notebook if held_out else None,
-        )
-
-
-def rate_factor(step: int, steps: int, warmup: int) -> float:
-    """Return the factor on the learning rate: linear warm-up, then a cosine down to 1/50."""
-    # (step + 1): the first step has a rate above 0, step warmup - 1 the full one.
-    if step < warmup:
-        return (step + 1) / warmup
-    done = (step - warmup) / max(1, steps - warmup)
-    # 0.02 + 0.98 (1 + cos(pi x)) / 2, for x from 0 to 1.
-    return 0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * done))
-
-
-STATE = "training.json"
-CHANGEABLE = frozenset({"device", "gradient_checkpointing", "save_every", "tokens_per_batch"})
-"""Settings that a resumed run may change: they bound memory and time."""
-
-
-class ImitationSettings(BaseModel):
-    """Settings of the run; equal ones give equal weights on the same machine."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    game: str
-    options: dict[str, JsonValue]
-    base_model: str
-    """Folder of the checkpoint to start from."""
-    bots: dict[str, float]
-    """Bots to imitate with their weights."""
-    text_level: TextLevel = "notes"
-    games: int = Field(400, ge=1)
-    epochs: int = Field(2, ge=1)
-    seed: int = Field(0, ge=0)
-    lora_rank: int = Field(0, ge=0)
-    """0: all weights are trained."""
-    lora_alpha: float = Field(16.0, gt=0)
-    learning_rate: float = Field(gt=0)
-    batch_size: int = Field(16, ge=1)
+    lora_rank: int = setting(0, TEACHING, ge=0, le=512)
+    """Rank of a LoRA adapter. 0: all weights."""
+    learning_rate: float | None = setting(None, TEACHING, gt=0)
+    """Peak. Default: 1e-3 for LoRA, 5e-5 for all weights."""
+    batch_size: int = setting(16, TEACHING, ge=1)
     """Chats per step of the optimizer."""
-    max_context_tokens: int = Field(0, ge=0)
-    """Chats are cut after the last reply within this length. 0: the model's context."""
-    tokens_per_batch: int = Field(4096, ge=256)
-    """Tokens per forward pass; bounds memory."""
-    gradient_checkpointing: bool = False
-    precision: Precision = "float32"
-    save_every: int = Field(50, ge=1)
-    """Steps between checkpoints, each with a held-out loss."""
-    device: str = "auto"
-    threads: int = Field(2, ge=1)
+    max_context_tokens: int = setting(0, TEACHING, ge=0)
+    """Cut a chat after the last reply within. Default: the model's."""
+    precision: Precision = setting("float32", TEACHING)
+    """Numbers of the forward and backward pass. bf16 is faster on a processor that multiplies in
+    it."""
 
     @property
-    def held_out_games(self) -> int:
-        """Number of further games that measure the loss: a twentieth, at least 4."""
-        return max(4, self.games // 20)
-
-    def differences(self, other: ImitationSettings) -> Iterator[str]:
-        """Yield `--games 400, now 200` for each setting that a resumed run may not change."""
-        for name in ImitationSettings.model_fields.keys() - CHANGEABLE:
-            ours, theirs = getattr(self, name), getattr(other, name)
-            if ours != theirs:
-                yield f"--{name.replace('_', '-')} {theirs}, now {ours}"
-
-
-class ImitationState(BaseModel):
-    """State of a run after its last saved step; the result at its end."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    settings: ImitationSettings
-    chats: int
-    """Number of chats to learn from."""
-    chats_digest: str
-    """Identifies their tokens: it changes with the tokenizer, the template and the games' texts."""
-    step: int = 0
-    steps: int
-    held_out_before: float
-    """Mean cross-entropy of held-out reply tokens under the base model, in nats."""
-    curve: list[CurvePoint] = []
-    seconds: float = 0.0
-    """Time of all parts of the run."""
-    peak_memory_bytes: int = 0
-    """Most memory that the process had, of all parts of the run."""
-
-
-def read_imitation(out: Path, settings: ImitationSettings, resume: bool) -> ImitationState | None:
-    """Return the saved state to continue from; None for a new run.
-
-    Raises UsageError if the folder holds something and `resume` is not given, there is nothing to
-    resume, or the run in it has other settings.
-    """
-    recover(out)
-    if not resume:
-        check_new_folder(out, "--resume continues a run, or name a new folder")
-        return None
-    path = out / STATE
-    if not path.is_file():
-        raise UsageError(
-            f"--resume: {out} holds no run of arena pretrain --base-model; leave --resume out to "
-            "start one"
-        )
-    try:
-        state = ImitationState.model_validate_json(path.read_text("utf-8"))
-    except (ValidationError, UnicodeDecodeError) as error:
-        reason = str(error).partition("\n")[0]
-        raise UsageError(
-            f"--resume: {path} is not of a run of arena pretrain --base-model ({reason}); name a "
-            "new --out"
-        ) from None
-    if differences := sorted(settings.differences(state.settings)):
-        raise UsageError(
-            f"--resume: {out} was started with other settings: {'; '.join(differences)}. Use the "
-            "same settings, or name a new --out"
-        )
-    return state
+    def rate(self) -> float:
+        """The peak learning rate. An adapter starts at 0 and needs a larger one."""
+        return self.learning_rate or (1e-3 if self.lora_rank else 5e-5)

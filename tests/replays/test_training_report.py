@@ -13,7 +13,7 @@ from arena.evaluation.records import Interval
 from replays.html_report import write_html
 from replays.html_report.page import render
 from trainers.config.config import TrainConfig
-from trainers.loop.training import ReportWriter
+from trainers.loop.grpo import ReportWriter
 from trainers.runs.document import document
 from trainers.runs.records import HeldOutResult, RunFiles, RunState, StepRecord, TermMean
 from trainers.runs.training_run import TrainingRun

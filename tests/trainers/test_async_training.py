@@ -16,8 +16,8 @@ from arena.episodes.replay import read_replay
 from trainers.config.config import TrainConfig
 from trainers.hosts import selection
 from trainers.hosts.host import TrainingHost
-from trainers.loop import grpo
-from trainers.loop.grpo import OwnGames, grpo_loop
+from trainers.loop import games as step_games
+from trainers.loop.grpo import GRPO
 from trainers.loop.metrics import RolloutCounts, staleness_metrics
 from trainers.loop.setup import make_host
 from trainers.loop.training import update_weights
@@ -58,7 +58,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def undisturbed(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("undisturbed")
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(grpo, "REPLAYED_SHARE", 1.0)
+        patched.setattr(step_games, "REPLAYED_SHARE", 1.0)
         learn(small(base, steps=STEPS, async_steps=2, **OLDER), folder)
     return folder
 
@@ -109,15 +109,13 @@ def test_games_are_played_while_the_weights_are_updated(
 ) -> None:
     config = small(base, steps=3, async_steps=1)
     host = make_host(config, tmp_path / "x", quick())
-    run = grpo_loop(config, host, tmp_path / "x", Notes(), quick())
-    games = run.source
-    assert isinstance(games, OwnGames)
+    run = GRPO(config, host, tmp_path / "x", Notes(), quick())
 
     async def update_after_the_next_games(
         host: TrainingHost, groups: Sequence[TrajectoryGroup], reference: int
     ) -> dict[str, float]:
         # Without games ahead this would wait for ever.
-        following = games._games.get(run.log.state.step + 2)
+        following = run.games._games.get(run.log.state.step + 2)
         if run.log.state.step + 2 <= config.steps:
             assert following is not None
             await asyncio.wait_for(asyncio.shield(following), 60)
@@ -133,8 +131,7 @@ def test_the_error_of_a_later_step_does_not_harm_the_steps_before(
 ) -> None:
     config = small(base, steps=4, async_steps=1)
     host = make_host(config, tmp_path / "x", quick())
-    games = grpo_loop(config, host, tmp_path / "x", Notes(), quick()).source
-    assert isinstance(games, OwnGames)
+    games = GRPO(config, host, tmp_path / "x", Notes(), quick()).games
 
     async def play(number: int) -> PlayedStep:
         if number == 2:
@@ -143,10 +140,10 @@ def test_the_error_of_a_later_step_does_not_harm_the_steps_before(
         return PlayedStep([], RolloutCounts(games=number))
 
     async def take_all() -> list[int]:
-        taken = [(await games.games_of(1)).counts.games]
+        taken = [(await games.of(1)).counts.games]
         with pytest.raises(ArenaError, match="the line is down"):
-            await games.games_of(2)
-        await games.cancel_games()
+            await games.of(2)
+        await games.cancel()
         assert len(asyncio.all_tasks()) == 1  # This one.
         return taken
 

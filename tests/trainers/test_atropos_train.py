@@ -45,11 +45,10 @@ from trainers.atropos.client import TrajectoryClient  # noqa: E402
 from trainers.atropos.environment import TrajectoryEnvironment  # noqa: E402
 from trainers.atropos.group_player import NewestModel  # noqa: E402
 from trainers.atropos.options import BatchOptions  # noqa: E402
-from trainers.atropos.trainer import batches_loop  # noqa: E402
+from trainers.atropos.trainer import BatchTrainer  # noqa: E402
 from trainers.config.config import TrainConfig  # noqa: E402
 from trainers.hosts.embedded import EmbeddedHost  # noqa: E402
 from trainers.hosts.host import HostRequest  # noqa: E402
-from trainers.loop.training import TrainingLoop  # noqa: E402
 from trainers.runs.records import RunFiles, StepRecord, read_records  # noqa: E402
 from trainers.runs.training_run import TrainingRun  # noqa: E402
 
@@ -96,7 +95,7 @@ class Run:
     config: dict[str, Any] = field(default_factory=dict)
 
     @asynccontextmanager
-    async def trainer(self, **config: Any) -> AsyncIterator[TrainingLoop]:
+    async def trainer(self, **config: Any) -> AsyncIterator[BatchTrainer]:
         values: dict[str, Any] = {"learning_rate": 0.01, "threads": 1}
         values |= {"loss": "ppo", "steps": 2}
         made = TrainConfig(
@@ -108,7 +107,7 @@ class Run:
         host = EmbeddedHost(HostRequest(made, self.folder, SETTINGS))
         host.preflight()
         client = self.api.client(patience=1.0, notify=self.view.notify)
-        yield batches_loop(made, options, host, client, self.folder, self.view)
+        yield BatchTrainer(made, options, host, client, self.folder, self.view)
 
     def complete(self, push: Pushing | None = None, **config: Any) -> None:
         """Run the trainer to its end; `push` gets a client once the trainer is registered."""

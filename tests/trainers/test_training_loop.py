@@ -27,9 +27,8 @@ from trainers.credit import Credit, complete_groups, select_groups
 from trainers.hosts import selection
 from trainers.hosts.embedded import EmbeddedHost
 from trainers.hosts.host import HostRequest
-from trainers.loop import grpo, setup
-from trainers.loop.grpo import grpo_loop
-from trainers.loop.training import TrainingLoop
+from trainers.loop import games, grpo, setup
+from trainers.loop.grpo import GRPO
 from trainers.rollouts.rollouts import (
     FINAL,
     NEWEST,
@@ -57,7 +56,7 @@ def one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_run_from_its_beginning_to_its_report(
     base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(grpo, "REPLAYED_SHARE", 1.0)
+    monkeypatch.setattr(games, "REPLAYED_SHARE", 1.0)
     monkeypatch.setattr(trainers.loop.training, "KEPT_POOL", 1)
     config = small(
         base,
@@ -125,7 +124,7 @@ def test_a_seed_decides_the_weights_and_where_and_how_many_play_at_once_does_not
     base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, again, other = (tmp_path / name for name in ("one", "again", "other"))
-    monkeypatch.setattr(grpo, "REPLAYED_SHARE", 0.5)
+    monkeypatch.setattr(games, "REPLAYED_SHARE", 0.5)
     learn(small(base, steps=2, executor="processes", workers=2), again)
     monkeypatch.setattr(selection, "GAMES_AT_ONCE", 1)
     learn(small(base, steps=2), one)
@@ -166,7 +165,7 @@ def test_a_collapse_stops_the_run(base: Path, tmp_path: Path) -> None:
 
     config = small(base, steps=3)
     host = Dumb(EmbeddedHost(HostRequest(config, folder, quick())))
-    stopped = asyncio.run(grpo_loop(config, host, folder, view, quick()).complete())
+    stopped = asyncio.run(GRPO(config, host, folder, view, quick()).complete())
     assert (stopped.status, stopped.step) == ("stopped", 2)
     assert "0% of replies are legal, after 100%" in stopped.reason
     assert any(stopped.reason in line for line in view.said)
@@ -272,7 +271,7 @@ def test_tokens_without_the_chance_they_were_drawn_with_are_not_trained(
     def run(name: str, **changes: Any) -> RunState:
         config, folder = small(base, **changes), tmp_path / name
         host = Plain(EmbeddedHost(HostRequest(config, folder, quick())))
-        return asyncio.run(grpo_loop(config, host, folder, Notes(), quick()).complete())
+        return asyncio.run(GRPO(config, host, folder, Notes(), quick()).complete())
 
     for name, changes in (("guided", {"guided": True}), ("cold", {"temperature": 0.5})):
         with pytest.raises(StopPlaying, match="probabilities it samples with"):
@@ -295,7 +294,7 @@ def test_the_reference_of_the_penalty_moves_on_and_is_kept(
 
     config = small(base, steps=5, kl_coef=0.1, self_play=True, opponents="")
     host = Watched(EmbeddedHost(HostRequest(config, folder, quick())))
-    asyncio.run(grpo_loop(config, host, folder, Notes(), quick()).complete())
+    asyncio.run(GRPO(config, host, folder, Notes(), quick()).complete())
     assert given == [0, 0, 2, 2, 4]
     assert there == [[], ["0001"], ["0002"], ["0002", "0003"], ["0004"]]
 
@@ -342,10 +341,10 @@ class FaultyBackend:
     async def close(self) -> None: ...
 
 
-def faulty(config: TrainConfig, folder: Path, **faults: Any) -> TrainingLoop:
+def faulty(config: TrainConfig, folder: Path, **faults: Any) -> GRPO:
     host = EmbeddedHost(HostRequest(config, folder, quick()))
     view = faults.pop("view", Notes())
-    return grpo_loop(config, Faulty(host, **faults), folder, view, quick(patience=0.3))
+    return GRPO(config, Faulty(host, **faults), folder, view, quick(patience=0.3))
 
 
 def every(number: int, act: Callable[[], Awaitable[None]]) -> Callable[[Request], Awaitable[None]]:
@@ -502,7 +501,7 @@ def test_an_answer_of_other_weights_stops_the_run(base: Path, tmp_path: Path) ->
 
     config, folder = small(base), tmp_path / "x"
     host = Stale(EmbeddedHost(HostRequest(config, folder, quick())))
-    run = grpo_loop(config, host, folder, Notes(), quick())
+    run = GRPO(config, host, folder, Notes(), quick())
     with pytest.raises(StopPlaying, match="weights of step 7 have answered, not those of step 0"):
         asyncio.run(run.complete())
     assert rows_of(folder)[-1].step == 0 and not list((folder / "checkpoints").iterdir())

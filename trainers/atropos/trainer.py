@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Collection, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -33,12 +32,12 @@ from trainers.atropos.client import (
     TrainerRegistration,
     TrajectoryClient,
 )
-from trainers.atropos.options import BatchOptions, RunIdentity, run_identity
+from trainers.atropos.options import BatchOptions, run_identity
 from trainers.config.config import TrainConfig
 from trainers.hosts.embedded import EmbeddedHost
 from trainers.hosts.host import HostRequest
 from trainers.loop.metrics import RolloutCounts, RolloutResult, Timer, step_record
-from trainers.loop.training import RunLog, TrainingLoop, TrainingView, kept_steps, reason_of
+from trainers.loop.training import Session, TrainingView, kept_steps, reason_of
 from trainers.runs.records import GroupCounts, RunState, StepRecord
 
 POLL_SECONDS = 0.25
@@ -65,49 +64,32 @@ async def train_from_batches(
     host = EmbeddedHost(HostRequest(config, folder, settings))
     host.preflight()
     client = TrajectoryClient(options.url, options.patience, view.notify)
-    return await batches_loop(config, options, host, client, folder, view).complete()
+    return await BatchTrainer(config, options, host, client, folder, view).complete()
 
 
-def batches_loop(
-    config: TrainConfig,
-    options: BatchOptions,
-    host: EmbeddedHost,
-    client: TrajectoryClient,
-    folder: Path,
-    view: TrainingView,
-) -> TrainingLoop:
-    """Return the loop over batches; it closes the client."""
-    log = RunLog(folder)
-    architecture = read_architecture(find_checkpoint(config.base_model))
-    identity = run_identity(options, architecture.context, folder, config.experiment)
-    limits = ModelLimits(architecture.vocabulary, identity.max_token_len)
-    batches = Batches(config, options, identity, limits, host, client, log, view)
-    return TrainingLoop(config, host, batches, log, view)
-
-
-class Batches:
-    """Source of groups: batches of a trajectory API; see `train_from_batches`."""
+class BatchTrainer:
+    """A run that trains on batches of a trajectory API; see `train_from_batches`."""
 
     def __init__(
         self,
         config: TrainConfig,
         options: BatchOptions,
-        identity: RunIdentity,
-        limits: ModelLimits,
         host: EmbeddedHost,
         client: TrajectoryClient,
-        log: RunLog,
+        folder: Path,
         view: TrainingView,
     ) -> None:
-        self.about = f"batches of {client.url}"
+        """Prepare the run, which closes the client at its end."""
+        architecture = read_architecture(find_checkpoint(config.base_model))
         self.config = config
         self.options = options
-        self.identity = identity
-        self.limits = limits
         self.host = host
-        self.log = log
         self.view = view
-        self.inbox = BatchInbox(log.files.folder)
+        self.session = Session(config, host, folder, view, f"batches of {client.url}")
+        self.log = self.session.log
+        self.identity = run_identity(options, architecture.context, folder, config.experiment)
+        self.limits = ModelLimits(architecture.vocabulary, self.identity.max_token_len)
+        self.inbox = BatchInbox(folder)
         self._client = client
         # The loss is that of `batch`.
         self.update = replace(
@@ -117,22 +99,26 @@ class Batches:
             minibatches=1,  # One step of the optimizer for each batch, as atropos-grpo.
         )
 
-    async def prepare(self, stack: AsyncExitStack) -> None:
-        stack.push_async_callback(self._client.close)
+    async def complete(self) -> RunState:
+        """Do everything from the last finished step to the last one; returns the final state."""
+        async with self.session.opened() as stack:
+            stack.push_async_callback(self._client.close)
+            await self.session.load_weights()
+            # Environments start to play when the trainer asks for its first batch, and the server
+            # must answer them with its weights then.
+            await self._register()
+            for number in self.session.steps():
+                self.session.record(await self.step(number))
+                self.inbox.clear()
+                await self._keep()
+            # A kill within the end of the last step has left them.
+            self.inbox.clear()
+            await self._keep()
+            return self.session.finish()
 
-    async def open(self, stack: AsyncExitStack) -> None:
-        """Do nothing: batches need only the weights."""
-
-    async def start(self, stack: AsyncExitStack) -> None:
-        """Register the run.
-
-        Environments start to play when the trainer asks for its first batch, and the server must
-        answer them with its weights then.
-        """
-        await self._register()
-
-    async def step(self, number: int, timer: Timer) -> StepRecord:
+    async def step(self, number: int) -> StepRecord:
         """Do one step: batch, update, transfer."""
+        timer = Timer()
         with timer.measure("rollouts"):
             received = await self._receive(number)
         with timer.measure("update"):
@@ -150,24 +136,18 @@ class Batches:
                     refused=len(batch.refused),
                 ),
                 "warnings": tuple(batch.refused[:SHOWN_REASONS]),
+                "time": timer.seconds,
+                "seconds": timer.total,
             }
         )
         if not any("won" in facts_of(group) for group in received.groups):
             record = record.model_copy(update={"win_rate": Interval()})
         return record
 
-    def recorded(self, record: StepRecord) -> None:
-        self.inbox.clear()
-
-    def kept(self) -> Collection[int]:
+    async def _keep(self) -> None:
+        """Delete the checkpoints that are not needed any more."""
         state = self.log.state
-        return kept_steps(state, self.config.sampling_step(state.step))
-
-    async def finish(self) -> dict[str, object]:
-        # A kill within the end of the last step has left them.
-        self.inbox.clear()
-        await self.host.keep(self.kept())
-        return {}
+        await self.host.keep(kept_steps(state, self.config.sampling_step(state.step)))
 
     async def _receive(self, step: int) -> ReceivedBatch:
         """Return the batch of a step: the stored one of a killed run, or the server's next.

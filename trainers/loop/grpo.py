@@ -33,17 +33,15 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from copy import deepcopy
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 from arena.core.errors import StopPlaying
-from arena.core.seeds import stream
-from arena.core.spec import Spec
 from arena.episodes.executors import make_executor
+from arena.evaluation.document import Document
 from arena.llm.ledger import Ledger
 from arena.llm.service import LLMService
 from arena.llm.settings import Settings
@@ -53,29 +51,18 @@ from trainers.credit import complete_groups, select_groups
 from trainers.hosts.host import TrainingHost
 from trainers.hosts.selection import games_at_once
 from trainers.loop.checkpoints import Checkpoints
+from trainers.loop.games import StepGames
 from trainers.loop.metrics import Health, RolloutCounts, Timer, staleness_metrics, step_record
 from trainers.loop.setup import make_base, make_host, parse_config, rollout_setting
-from trainers.loop.training import (
-    ReportWriter,
-    RunLog,
-    TrainingLoop,
-    TrainingView,
-    pool_steps,
-    update_weights,
-)
-from trainers.rollouts.rollouts import (
-    NEWEST,
-    GroupSetup,
-    PlayedStep,
-    Rollouts,
-    policy_spec,
-    schedule_step,
-)
+from trainers.loop.training import Session, TrainingView, update_weights
+from trainers.rollouts.rollouts import NEWEST, Rollouts
+from trainers.runs.document import document
 from trainers.runs.records import RunState, StepRecord
 from trainers.runs.trackers import TrackedRun, Trackers
+from trainers.runs.training_run import TrainingRun
 
-REPLAYED_SHARE = 0.05
-"""Share of the rollouts whose replays are saved."""
+ReportWriter = Callable[[Document, Path], None]
+"""Write a run's report to a path."""
 
 
 async def train(
@@ -93,100 +80,78 @@ async def train(
         ArenaError: The run cannot continue. Finished steps are on disk.
     """
     host = make_host(config, folder, settings)
-    return await grpo_loop(config, host, folder, view, settings, report).complete()
+    return await GRPO(config, host, folder, view, settings, report).complete()
 
 
-def grpo_loop(
-    config: TrainConfig,
-    host: TrainingHost,
-    folder: Path,
-    view: TrainingView,
-    settings: Settings,
-    report: ReportWriter | None = None,
-) -> TrainingLoop:
-    """Return the loop over games that the run plays itself. Raises UsageError as `train` does."""
-    log = RunLog(folder)
-    games = OwnGames(config, host, log, view, settings)
-    return TrainingLoop(config, host, games, log, view, report)
-
-
-class OwnGames:
-    """Source of groups: games that the run plays with the weights that it trains."""
+class GRPO:
+    """A run that trains on games that it plays with its own weights."""
 
     def __init__(
         self,
         config: TrainConfig,
         host: TrainingHost,
-        log: RunLog,
+        folder: Path,
         view: TrainingView,
         settings: Settings,
+        report: ReportWriter | None = None,
     ) -> None:
-        self.about = f"{host.name} host"
+        """Prepare the run. Everything that may be wrong with the config fails here."""
         self.config = config
         self.host = host
-        self.log = log
         self.view = view
+        self.session = Session(config, host, folder, view, f"{host.name} host")
+        self.log = self.session.log
         self.llm = LLMService(settings, config.limits, notify=view.notify)
         self.game = game = make_game(config.game, **config.options)
-        # Everything that may be wrong with the config fails in this constructor.
         parsed = parse_config(config, game, self.llm)
         self.rewards, self.credit = parsed.rewards, parsed.credit
         chats = game.num_players if config.self_play else 1
         setting = rollout_setting(config, game, self.rewards)
         setting = replace(setting, concurrency=games_at_once(config, chats))
         self.executor = make_executor(config.executor, config.workers or None, self.llm)
-        self.mix = parsed.mix
-        self.rollouts = Rollouts(setting, self.llm, self.rewards.score_seat, self.executor)
-        self.health = Health(view.notify, self.rollouts.ages, log.files.folder.parent)
-        self.checkpoints = Checkpoints(config, setting, host, self.llm, log, view)
-        self._games: dict[int, asyncio.Future[PlayedStep]] = {}
-        """Games of steps that are not finished, by the number of the step."""
-        self._awaited = 0
-        """Number of the step whose games are waited for; 0: none."""
+        rollouts = Rollouts(setting, self.llm, self.rewards.score_seat, self.executor)
+        self.checkpoints = Checkpoints(config, setting, host, self.llm, self.log, view)
+        self.games = StepGames(config, game, parsed.mix, rollouts, self.checkpoints, view)
+        self.health = Health(view.notify, rollouts.ages, folder.parent)
+        self._report = report
         self._warned_of_overflow = False
-        self.trackers: Trackers | None = None
         self._number = 0
         """Number of the step in progress."""
         self._counted = Ledger()
         """Calls of this session that ledger.jsonl holds."""
 
-    async def prepare(self, stack: AsyncExitStack) -> None:
-        folder = self.log.files.folder
-        make_base(self.config, self.game, folder, self.view.notify, self._show_base)
-        stack.push_async_callback(self.llm.close)
-        self.llm.add_spent(*self.log.spent())
-        # Also of a step that does not end.
-        stack.callback(self._log_costs)
+    async def complete(self) -> RunState:
+        """Do everything from the last finished step to the report.
 
-    async def open(self, stack: AsyncExitStack) -> None:
-        await stack.enter_async_context(self.executor)
-        stack.push_async_callback(self.cancel_games)
-        self.llm.add(NEWEST, self.host.policy(), is_trained=True)
+        Raises ArenaError if the run cannot continue. Finished steps are on disk.
+        """
+        session = self.session
+        async with session.opened() as stack:
+            trackers = await self._open(stack)
+            if not self.log.records:
+                session.record(await self._starting_record())
+            for number in session.steps():
+                record = await self.step(number)
+                # From here on the step is finished. Old checkpoints are deleted last: a crash
+                # before this point needs them, and a crash after it only leaves some.
+                session.record(record)
+                self._log_costs()
+                trackers.log(record)
+                await self.host.keep(self.checkpoints.kept())
+            await self.games.cancel()
+            state = session.finish(final=await self.checkpoints.evaluate_final())
+            if self._report is not None:
+                run = TrainingRun(self.log.files, self.config, state, self.log.records)
+                self._report(document(run), self.log.files.report)
+            return state
 
-    async def start(self, stack: AsyncExitStack) -> StepRecord | None:
-        """Watch the run's health, and evaluate the starting policy on the held-out deals."""
-        config = self.config
-        watching = asyncio.create_task(self.health.run())
-        stack.callback(watching.cancel)
-        tracked = TrackedRun.of(config, self.log.files.folder, self.llm.settings)
-        self.trackers = Trackers(config.track, tracked, self.view.notify)
-        stack.callback(self.trackers.close)
-        if self.log.records:
-            return None
-        evaluation = None
-        if config.is_evaluated(0):
-            evaluation = await self.checkpoints.evaluate(0, "evaluation of the starting policy")
-        cost = self._costs().total().cost
-        self._log_costs()
-        return StepRecord(step=0, config_hash=config.config_hash, evaluation=evaluation, cost=cost)
-
-    async def step(self, number: int, timer: Timer) -> StepRecord:
-        """Do one step: games, rewards, update, evaluation."""
-        config = self.config
+    async def step(self, number: int) -> StepRecord:
+        """Do one step: deals, games, rewards, credit, update and transfer, evaluation."""
+        config, timer = self.config, Timer()
         self._number = number
         with timer.measure("rollouts"):
             self.view.phase("rollouts", 0, config.groups_per_step * config.rollouts_per_group)
-            played = await self.games_of(number)
+            played = await self.games.of(number)
         counts = played.counts
         # With async_steps most games ended before they were waited for, and workers score games at
         # the same time: their seconds are no part of these.
@@ -201,14 +166,14 @@ class OwnGames:
         with timer.measure("rewards"):
             complete = complete_groups(played.groups, config.rollouts_per_group)
             credited = self.credit.assign(complete)
-        selected = select_groups(
-            played.groups, credited, bool(config.kl_coef or config.entropy_coef)
-        )
+        penalised = bool(config.kl_coef or config.entropy_coef)
+        selected = select_groups(played.groups, credited, penalised)
         if not selected.trained:
             self.view.notify(f"step {number} does not change the weights: {selected}")
         with timer.measure("update"):
             self.view.phase("update")
             reference = config.reference_step(number - 1)
+            # The host also transfers the new weights to what answers the next games.
             update = await update_weights(self.host, selected.trained, reference)
             update |= staleness_metrics(config, number, counts, played.groups, selected.trained)
         # The host reports how much of its update was spent on saving the checkpoint.
@@ -223,30 +188,47 @@ class OwnGames:
                 "best": evaluation is not None and self.checkpoints.is_best(evaluation),
                 "warnings": (*self.health.take_warnings(), *counts.reward_warnings()),
                 "cost": self._costs().total().cost,
+                "time": timer.seconds,
+                "seconds": timer.total,
             }
         )
 
-    def recorded(self, record: StepRecord) -> None:
+    async def _open(self, stack: AsyncExitStack) -> Trackers:
+        """Make the base model, load the weights, and open what plays and what watches."""
+        folder = self.log.files.folder
+        make_base(self.config, self.game, folder, self.view.notify, self._show_base)
+        stack.push_async_callback(self.llm.close)
+        self.llm.add_spent(*self.log.spent())
+        # Also of a step that does not end.
+        stack.callback(self._log_costs)
+        await self.session.load_weights()
+        await stack.enter_async_context(self.executor)
+        stack.push_async_callback(self.games.cancel)
+        self.llm.add(NEWEST, self.host.policy(), is_trained=True)
+        watching = asyncio.create_task(self.health.run())
+        stack.callback(watching.cancel)
+        tracked = TrackedRun.of(self.config, folder, self.llm.settings)
+        trackers = Trackers(self.config.track, tracked, self.view.notify)
+        stack.callback(trackers.close)
+        return trackers
+
+    async def _starting_record(self) -> StepRecord:
+        """Evaluate the starting policy on the held-out deals; returns record 0."""
+        evaluation = None
+        if self.config.is_evaluated(0):
+            evaluation = await self.checkpoints.evaluate(0, "evaluation of the starting policy")
+        cost = self._costs().total().cost
         self._log_costs()
-        if self.trackers is not None:
-            self.trackers.log(record)
-
-    def kept(self) -> Collection[int]:
-        return self.checkpoints.kept()
-
-    async def finish(self) -> dict[str, object]:
-        """Evaluate the newest and the best checkpoint on the final deals."""
-        await self.cancel_games()
-        return {"final": await self.checkpoints.evaluate_final()}
+        return StepRecord(
+            step=0, config_hash=self.config.config_hash, evaluation=evaluation, cost=cost
+        )
 
     def _show_base(self, part: str, done: int, total: int) -> None:
         """Show the progress of the base model, in run.json at each percent."""
         self.view.phase(f"model: {part}", done, total)
         if 100 * done // total > 100 * (done - 1) // total:
             phase = f"making the base model ({part}: {done} of {total})"
-            self.log.commit(self.log.state.model_copy(update={"phase": phase}))
-
-    # Costs of the models among the opponents
+            self.log.change(phase=phase)
 
     def _costs(self) -> Ledger:
         """Return the calls that ledger.jsonl does not hold yet."""
@@ -257,78 +239,6 @@ class OwnGames:
         if costs.tallies:
             self.log.append_costs(self._number, costs)
             self._counted = deepcopy(self.llm.ledger)
-
-    # Games of a step
-
-    async def games_of(self, step: int) -> PlayedStep:
-        """Return the games of a step; all steps before it must be finished.
-
-        With --async-steps K the games of a step are played with the weights that are K steps older
-        than the ones that they update (K = 1: Noukhovitch et al. 2024, arXiv:2410.18252). So they
-        start as soon as those weights exist. The loss corrects for it: its ratios divide by the
-        probabilities with which the tokens were sampled.
-
-        Which weights play a game depends on its step only, never on the time at which games end. So
-        every game that is started is trained, however long it takes, and a run has the same result
-        at any speed and after any interruption. Raises StopPlaying if no game can be played.
-        """
-        # The weights that play in step + async_steps exist since step - 1 is finished.
-        last = min(step + self.config.async_steps, self.config.total_steps)
-        for number in range(step, last + 1):
-            if number not in self._games:
-                self._games[number] = asyncio.ensure_future(self._play(number))
-        self._awaited = step
-        try:
-            return await self._games.pop(step)
-        finally:
-            self._awaited = 0
-
-    async def cancel_games(self) -> None:
-        """Cancel the games that are still played."""
-        for games in self._games.values():
-            games.cancel()
-        # Their errors belong to steps that are not reached.
-        await asyncio.gather(*self._games.values(), return_exceptions=True)
-        self._games.clear()
-
-    async def _play(self, number: int) -> PlayedStep:
-        return await self.rollouts.play(
-            self._deal(number),
-            self.config.rollouts_per_group,
-            number - 1,
-            partial(self._replay_folder, number),
-            # Trajectories carry the version of the weights that play.
-            self.config.sampling_step(number - 1),
-            partial(self._show_games, number),
-        )
-
-    def _deal(self, number: int) -> list[GroupSetup]:
-        """Return the groups of a step and register the checkpoints that play in them."""
-        config, finished = self.config, number - 1
-        pool = pool_steps(config.known_step(finished))
-        setups = schedule_step(config, self.game.num_players, self.mix, pool, finished)
-        if config.async_steps:
-            # Several versions play at the same time, so the learner is named by its version.
-            playing = policy_spec(config.sampling_step(finished))
-            setups = [setup.with_learner(playing) for setup in setups]
-        for text in {text for setup in setups for text in setup.specs} - {NEWEST}:
-            spec = Spec.parse(text)
-            if spec.prefix == "policy":
-                self.checkpoints.serve(int(spec.rest))
-        return setups
-
-    def _replay_folder(self, number: int, game: int) -> Path | None:
-        """Return the folder for the replay of this game; None if it is not in the sample."""
-        # A stream for each game: the sample does not depend on the order of completion.
-        drawn = stream(self.config.seed, f"replay {number}/{game}").random()
-        if drawn >= REPLAYED_SHARE:
-            return None
-        return self.log.files.replays / f"step{number:04}"
-
-    def _show_games(self, number: int, done: int, total: int) -> None:
-        # The games of later steps go on unseen.
-        if number == self._awaited:
-            self.view.phase("rollouts", done, total)
 
     def _show_faults(self, counts: RolloutCounts) -> None:
         """Report the most frequent reasons of failed games, and once the context overflow."""

@@ -1,9 +1,8 @@
-"""The loop of every training run: steps, records, resume. Groups come from a `GroupSource`.
+"""What every training run does around its steps: start or resume, record, end.
 
-A step takes groups from the source, updates the weights and is recorded. Record and checkpoint are
-on disk before run.json names the step as finished, so a run that is killed at any point repeats the
-step. There are two sources: games that the run plays itself (`grpo`), and batches of a trajectory
-API (`trainers.atropos.trainer`).
+Record and checkpoint of a step are on disk before run.json names the step as finished, so a run
+that is killed at any point repeats the step. The steps themselves are those of `grpo`, and of
+`trainers.atropos.trainer`, which trains on the batches of a trajectory API.
 """
 
 from __future__ import annotations
@@ -12,8 +11,8 @@ import asyncio
 import json
 import os
 import shutil
-from collections.abc import Collection, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Protocol
 
@@ -21,12 +20,10 @@ from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt, wait
 
 from arena.core.errors import ArenaError, BackendError, StopPlaying, UsageError
 from arena.episodes.files import write_whole
-from arena.evaluation.document import Document
 from arena.llm.ledger import Ledger
 from trainers.config.config import TrainConfig
 from trainers.hosts.host import TrainingHost
-from trainers.loop.metrics import Timer, collapse_reason
-from trainers.runs.document import document
+from trainers.loop.metrics import collapse_reason
 from trainers.runs.records import (
     RunFiles,
     RunState,
@@ -36,7 +33,6 @@ from trainers.runs.records import (
     read_records,
 )
 from trainers.runs.run_files import read_state
-from trainers.runs.training_run import TrainingRun
 from trainers.trajectory import TrajectoryGroup
 
 KEPT_POOL = 8
@@ -47,90 +43,47 @@ FIRST_WAIT = 1.0
 """Seconds before the second attempt. The time doubles for each further attempt."""
 
 
-class GroupSource(Protocol):
-    """Source of the groups of a run, and the update by them. Methods are called in this order."""
-
-    about: str
-    """Description of the source, for the display."""
-
-    async def prepare(self, stack: AsyncExitStack) -> None:
-        """Do what must be done before the host opens. What is opened goes on the stack."""
-
-    async def open(self, stack: AsyncExitStack) -> None:
-        """Open everything else. The host has the weights of the last finished step."""
-
-    async def start(self, stack: AsyncExitStack) -> StepRecord | None:
-        """Begin, after earlier steps were shown; returns record 0 for a new run, if it has one."""
-
-    async def step(self, number: int, timer: Timer) -> StepRecord:
-        """Take the groups of a step and update the weights; returns the record without times."""
-
-    def recorded(self, record: StepRecord) -> None:
-        """Take note that a step is finished on disk."""
-
-    def kept(self) -> Collection[int]:
-        """Return the steps whose checkpoints are still needed."""
-
-    async def finish(self) -> dict[str, object]:
-        """Do what follows the last step; returns changes of the run's state."""
-
-
-class TrainingLoop:
-    """A training run in progress."""
+class Session:
+    """A run in progress: its files, its display, and the host of its weights."""
 
     def __init__(
-        self,
-        config: TrainConfig,
-        host: TrainingHost,
-        source: GroupSource,
-        log: RunLog,
-        view: TrainingView,
-        report: ReportWriter | None = None,
+        self, config: TrainConfig, host: TrainingHost, folder: Path, view: TrainingView, about: str
     ) -> None:
+        """Read the state of the run; `about` says for the display from where its games come."""
         self.config = config
         self.host = host
-        self.source = source
-        self.log = log
+        self.log = RunLog(folder)
         self.view = view
-        self._report = report
+        self._about = about
 
-    async def complete(self) -> RunState:
-        """Do everything from the last finished step to the report.
+    @asynccontextmanager
+    async def opened(self) -> AsyncIterator[AsyncExitStack]:
+        """Prepare the folder; yield the stack of what the end of the run closes.
 
         Raises ArenaError if the run cannot continue. Finished steps are on disk.
         """
         async with AsyncExitStack() as stack:
             try:
-                await self.open(stack)
-                while self.log.state.step < self.config.total_steps and not self.stopped:
-                    await self.step()
-                return await self.finish()
+                # Unfinished files are removed before the host looks at its checkpoints.
+                self.log.start(self.config)
+                # Before the slow parts: making a base model and loading weights take minutes.
+                self.view.start(self.config, self.log.state.step, self._about)
+                stack.push_async_callback(self.host.close)
+                yield stack
             except asyncio.CancelledError:  # Ctrl-C: the current step is dropped.
-                self._commit(status="interrupted")
+                self.log.change(status="interrupted")
                 raise
             except StopPlaying as stop:  # For example a spent budget.
-                self._commit(status="interrupted", reason=str(stop))
+                self.log.change(status="interrupted", reason=str(stop))
                 raise
             except OSError as error:
                 folder = self.log.files.folder
                 raise ArenaError(f"cannot write into {folder}: {reason_of(error)}") from error
 
-    @property
-    def stopped(self) -> str:
-        """Reason of an early stop; empty while the run goes on."""
-        return self.log.state.reason if self.log.state.status == "stopped" else ""
-
-    async def open(self, stack: AsyncExitStack) -> None:
-        """Load the weights, restore the state and record the starting policy."""
-        # Unfinished files are removed before the host looks at its checkpoints.
-        self.log.start(self.config)
-        # Before the slow parts: making a base model and loading weights take up to minutes.
-        self.view.start(self.config, self.log.state.step, self.source.about)
-        stack.push_async_callback(self.host.close)
-        await self.source.prepare(stack)
+    async def load_weights(self) -> None:
+        """Open the host with the weights of the last finished step, and show the steps so far."""
         # The host saves checkpoint k before run.json names step k, so it may be one step ahead.
         step = await self.host.open(self.log.state.step)
-        await self.source.open(stack)
         if step and not self.log.records:
             raise UsageError(
                 f"the host has a model of this name after {step} steps, but this run is new: "
@@ -138,31 +91,27 @@ class TrainingLoop:
             )
         if step != self.log.state.step:
             self.view.notify(f"the host has already finished step {step}; its metrics are lost")
-            self._commit(step=step)
+            self.log.change(step=step)
         # A run that was stopped early does not continue.
-        self._commit(status="stopped" if self.stopped else "running", reason=self.stopped, phase="")
-        # A resumed run shows the records of its earlier sessions first.
+        reason = self.stopped
+        self.log.change(status="stopped" if reason else "running", reason=reason, phase="")
         for record in self.log.records:
             self.view.step(record)
-        first = await self.source.start(stack)
-        if first is not None:
-            self.log.append(first)
-            self.view.step(first)
 
-    async def step(self) -> None:
-        """Do one step: groups, update, record."""
-        timer = Timer()
-        record = await self.source.step(self.log.state.step + 1, timer)
-        times = {"time": timer.seconds, "seconds": timer.total}
-        # From here on the step is finished. Old checkpoints are deleted last: a crash before this
-        # point needs them, and a crash after it only leaves some for the next step.
-        self.finish_step(record.model_copy(update=times))
-        await self.host.keep(self.source.kept())
+    @property
+    def stopped(self) -> str:
+        """Reason of an early stop; empty while the run goes on."""
+        return self.log.state.reason if self.log.state.status == "stopped" else ""
 
-    def finish_step(self, record: StepRecord) -> None:
+    def steps(self) -> Iterator[int]:
+        """Yield the numbers of the steps to do, until the last one, or an early stop."""
+        while self.log.state.step < self.config.total_steps and not self.stopped:
+            yield self.log.state.step + 1
+
+    def record(self, record: StepRecord) -> None:
         """Write the record, then run.json: the step counts as finished once run.json names it."""
         # Any further step invalidates the final results.
-        changes: dict[str, object] = {"step": record.step, "final": {}}
+        changes: dict[str, object] = {"step": record.step, "final": {}} if record.step else {}
         if record.best and record.evaluation:
             delta = record.evaluation.delta
             changes |= {"best_step": record.step, "best_value": delta.value}
@@ -170,20 +119,14 @@ class TrainingLoop:
         if reason := collapse_reason(self.log.records):
             changes |= {"status": "stopped", "reason": reason}
             self.view.notify(f"stopped: {reason}")
-        self._commit(**changes)
-        self.source.recorded(record)
+        if changes:
+            self.log.change(**changes)
         self.view.step(record)
 
-    async def finish(self) -> RunState:
-        """Finish the source, record the end and write the report."""
-        changes = await self.source.finish()
-        self._commit(**changes, status="stopped" if self.stopped else "finished")
-        if self._report is not None:
-            self._report(document(self.log.run(self.config)), self.log.files.report)
+    def finish(self, **changes: object) -> RunState:
+        """Record the end of the run; returns the final state."""
+        self.log.change(**changes, status="stopped" if self.stopped else "finished")
         return self.log.state
-
-    def _commit(self, **changes: object) -> None:
-        self.log.commit(self.log.state.model_copy(update=changes))
 
 
 async def update_weights(
@@ -263,9 +206,9 @@ class RunLog:
         self.state = state
         write_whole(self.files.state, state.model_dump_json(indent=1) + "\n")
 
-    def run(self, config: TrainConfig) -> TrainingRun:
-        """Return the run so far."""
-        return TrainingRun(self.files, config, self.state, self.records)
+    def change(self, **changes: object) -> None:
+        """Replace run.json by the state with these changes."""
+        self.commit(self.state.model_copy(update=changes))
 
 
 def kept_steps(state: RunState, *also: int) -> set[int]:
@@ -322,9 +265,3 @@ class TrainingView(Protocol):
 
     def close(self) -> None:
         """End the display."""
-
-
-class ReportWriter(Protocol):
-    """Function that writes a run's report to `path`. The command line passes it to `train`."""
-
-    def __call__(self, document: Document, path: Path) -> None: ...

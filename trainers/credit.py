@@ -54,6 +54,8 @@ class Credit:
     """Weights of `judged` by kind of decision; also `game` and `illegal`."""
     baselines: Mapping[str, str] = field(default_factory=dict)
     """The set of decisions that each kind is compared with, by kind; a kind without is absolute."""
+    scale: bool = False
+    """Divide the advantages of a game by the standard deviation of its group, as ART does."""
 
     @classmethod
     def parse(cls, config: TrainConfig, game: Game) -> Credit:
@@ -86,7 +88,7 @@ class Credit:
     def _by_game(self, group: TrajectoryGroup, baselines: Mapping[str, float]) -> TrajectoryGroup:
         """Give each turn its share of the game, its own part, and the cost of an illegal reply."""
         game, cost = self.weights.get(GAME, 1.0), self.weights.get(ILLEGAL, 0.0)
-        advantages = group_advantages([one.reward for one in group.trajectories])
+        advantages = group_advantages([one.reward for one in group.trajectories], self.scale)
 
         def advantage(number: int, turn: Turn) -> float:
             own = self._judged(turn, baselines) if self.name == "judged" else 0.0
@@ -122,18 +124,6 @@ def default_credit(config: TrainConfig, game: Game) -> CreditName:
     # ART's hosts compute advantages of their own, one for each game.
     own = config.trainer_host in ("auto", "embedded")
     return "judged" if own and game.analysis.is_judged_by_default else "game"
-
-
-def credit_games(groups: Sequence[TrajectoryGroup], scale: bool) -> list[TrajectoryGroup]:
-    """Give each turn the advantage of its game, divided as ART does if `scale` is set."""
-    credited = []
-    for group in groups:
-        advantages = group_advantages([one.reward for one in group.trajectories], scale)
-        pairs = zip(group.trajectories, advantages, strict=True)
-        credited.append(
-            group.with_trajectories([one.with_advantages([a] * len(one.turns)) for one, a in pairs])
-        )
-    return credited
 
 
 def group_advantages(rewards: Sequence[float], scale: bool = False) -> list[float]:

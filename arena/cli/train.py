@@ -17,10 +17,10 @@ from arena.cli.options import GameSetupOptions, OutputOptions
 from arena.cli.terminal import echo, progress_bar
 from arena.core.errors import ArenaError, StopPlaying, UsageError
 from arena.core.text import pluralize, printable
-from arena.llm.config import SettingsLayer, default_text, help_text, setting
+from arena.llm.config import SettingsLayer, setting
 from arena.llm.config_file import config_path, config_table
 from arena.llm.settings import Settings
-from arena.plugins.loader import catalog, make_game
+from arena.plugins.loader import make_game
 from trainers.config.config import OWNED_SERVERS, TrainConfig
 from trainers.config.presets import DEFAULT, layer_of, read_preset, settled
 from trainers.runs.records import RunFiles, RunState, StepRecord, as_json
@@ -99,41 +99,6 @@ class TrainOptions(ResumeOptions, GameSetupOptions, TrainConfig):
         server = art_server(Settings.load()) if host in {"auto", "embedded"} else ""
         yield SettingsLayer("LLM_BACKEND=ART", {"server": server} if server else {})
         yield from lower
-
-    @classmethod
-    def help_texts(cls) -> dict[str, str]:
-        """Return the help with the defaults that presets and arena.toml give in this folder."""
-        texts = {
-            name: f"{help_text(TrainConfig.model_fields[name])} {default}"
-            for name, default in _defaults_here().items()
-        }
-        return {**super().help_texts(), **texts}
-
-
-def _defaults_here() -> dict[str, str]:
-    """Return the default of each setting, with the files in this folder: `Default: 16.`
-
-    Games with another default are named. Fields whose default is empty are left out, since their
-    description explains it.
-    """
-
-    def config_of(game: str) -> TrainConfig:
-        game_layer = SettingsLayer("flag", {"game": game})
-        return TrainConfig.of_layers(TrainOptions.lower_layers(["train"], [game_layer]))
-
-    try:
-        general = config_of(ANY_GAME)
-        games = {name: config_of(name) for name in catalog().names("game")}
-    except UsageError:  # The help must work with a bad file; a command will name the fault.
-        general, games = TrainConfig(), {}
-    texts = {}
-    for name in TrainConfig.settings():
-        value = getattr(general, name)
-        others = {game: getattr(config, name) for game, config in games.items()}
-        different = [f"{game}: {default_text(own)}" for game, own in others.items() if own != value]
-        if value not in {None, ""} or different:
-            texts[name] = f"Default: {'; '.join([default_text(value), *different])}."
-    return texts
 
 
 def train(options: TrainOptions) -> int:

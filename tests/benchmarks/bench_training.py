@@ -45,7 +45,7 @@ from backends.embedded import SamplerBackend, find_checkpoint
 from backends.embedded.sampler import Sampler
 from trainers.algorithms.learner import Learner
 from trainers.config.config import TrainConfig, UpdateOptions
-from trainers.credit import credit_games
+from trainers.credit import Credit
 from trainers.rewards import RewardBreakdown, Rewards, SeatEpisode
 from trainers.rollouts.rollouts import NEWEST, GroupSetup, Rollouts, RolloutSetting, training_chat
 from trainers.trajectory import TokenSequence, TrajectoryGroup, token_sequences
@@ -113,7 +113,7 @@ async def play_games() -> Played:
             RolloutSetting(Match(game, text_level="deductions", chat=chat)), llm, score
         )
         played = await rollouts.play([deal(seed) for seed in range(DEALS)], GAMES, step=0)
-    sequences = token_sequences(credit_games(played.groups, scale=True), sampler.encode)
+    sequences = token_sequences(Credit(scale=True).assign(played.groups), sampler.encode)
     await sampler.close()
     return Played(list(chats_of(played.groups)), sequences)
 

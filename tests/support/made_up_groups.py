@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from arena.llm.backend import Message
 from backends.embedded.tokenizer import ChatTokenizer
-from trainers.credit import credit_games
+from trainers.credit import Credit
 from trainers.trajectory import SampledToken, Trajectory, TrajectoryGroup, Turn
 
 WORDS = (
@@ -36,7 +36,7 @@ def turn(
 
 def credited(groups: Sequence[TrajectoryGroup], scale: bool = True) -> list[TrajectoryGroup]:
     """The groups with advantages, as the loop hands them to a host."""
-    return credit_games(groups, scale)
+    return Credit(scale=scale).assign(groups)
 
 
 @dataclass(slots=True)

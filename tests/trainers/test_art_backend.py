@@ -19,7 +19,7 @@ if find_spec("art") is None:
 from tiny_model import build_tiny_model
 
 from arena.core.errors import ArenaError, UsageError
-from trainers.credit import credit_games
+from trainers.credit import Credit
 from trainers.hosts.art.convert import ArtGroup, TrainableModel, from_art
 from trainers.hosts.art.embedded_backend import EmbeddedBackend
 from trainers.trajectory import token_sequences
@@ -82,7 +82,7 @@ def test_what_is_gathered_is_what_was_sampled(example: ModuleType, tmp_path: Pat
         assert model.get_inference_name() == model.inference_model_name == "kuhn@0"
         games = [await example.rollout(model, 0, number) for number in range(6)]
         group = ArtGroup(games)
-        credited = credit_games([from_art(group)], scale=True)
+        credited = Credit(scale=True).assign([from_art(group)])
         trained = token_sequences(credited, backend.trainer.sampler.encode)
         result = await backend.train(model, [group], learning_rate=1e-2, threads=1)
         tokens = sum(len(one.sampled_positions) for one in trained)

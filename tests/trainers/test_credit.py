@@ -10,7 +10,7 @@ from arena.core.errors import UsageError
 from arena.episodes.match import Match, play
 from arena.plugins.loader import make_game
 from trainers.config.config import TrainConfig
-from trainers.credit import Credit, credit_games
+from trainers.credit import Credit
 from trainers.rewards import Rewards
 from trainers.trajectory import Judgement, Trajectory, TrajectoryGroup, Turn
 
@@ -50,8 +50,8 @@ def test_judged_decisions_share_a_baseline_over_the_step() -> None:
 def test_games_give_all_their_turns_one_advantage() -> None:
     games = group((2.0, [turn(("accusation", 1.0)), turn(legal=False)]), (0.0, [turn()]))
     assert advantages(Credit("game"), games) == [1.0, 1.0, -1.0]
-    [scaled] = credit_games(
-        [group((2.0, [turn(), turn()]), (0.0, []), (1.0, [turn()]))], scale=True
+    [scaled] = Credit(scale=True).assign(
+        [group((2.0, [turn(), turn()]), (0.0, []), (1.0, [turn()]))]
     )
     assert [t.advantage for t in scaled.turns] == pytest.approx([1.5**0.5, 1.5**0.5, 0.0], 1e-5)
 

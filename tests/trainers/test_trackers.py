@@ -13,7 +13,6 @@ from trainers.config.config import TrainConfig
 from trainers.runs.records import GroupCounts, StepRecord, TermMean
 from trainers.runs.trackers import (
     TRACKERS,
-    TrackedRun,
     Trackers,
     WandbTracker,
     check_trackers,
@@ -38,8 +37,8 @@ def step(number: int) -> StepRecord:
 def track(name: str, folder: Path, *steps: int) -> list[str]:
     """Log steps in one session of a run; return the messages to the user."""
     messages: list[str] = []
-    run = TrackedRun.of(CONFIG, folder, Settings.load())
-    trackers = Trackers(name, run, messages.append)
+    config = CONFIG.model_copy(update={"track": name})
+    trackers = Trackers(config, folder, Settings.load(), messages.append)
     for number in steps:
         trackers.log(step(number))
     trackers.close()
@@ -64,8 +63,8 @@ class Failing:
 
     logged: list[int] = []  # noqa: RUF012 - of the class, for the test.
 
-    def __init__(self, run: TrackedRun) -> None:
-        if run.name != "x":
+    def __init__(self, config: TrainConfig, folder: Path, settings: Settings) -> None:
+        if config.experiment != "x":
             raise ConnectionError("refused")
 
     def log(self, step: int, values: Mapping[str, float]) -> None:
@@ -90,10 +89,9 @@ def test_a_tracker_that_fails_costs_messages_and_not_the_run(failing: None, tmp_
         "--track sys: step 2 is not logged: ConnectionError('lost')",
         "--track sys: the end of the run is not logged: ConnectionError('lost')",
     ]
-    other = CONFIG.model_copy(update={"experiment_name": "y"})
-    run = TrackedRun.of(other, tmp_path, Settings.load())
+    other = CONFIG.model_copy(update={"experiment_name": "y", "track": "sys"})
     with pytest.raises(ArenaError, match=r"--track sys: ConnectionError\('refused'\)"):
-        Trackers("sys", run, print)
+        Trackers(other, tmp_path, Settings.load(), print)
 
 
 def test_unknown_and_missing_trackers_are_refused_before_a_run(
@@ -132,7 +130,7 @@ def test_a_file_of_the_folder_names_no_server_for_the_key(
     monkeypatch.delenv("WANDB_BASE_URL", raising=False)
     Path("wandb").mkdir()
     Path("wandb", "settings").write_text("[default]\nbase_url = https://evil.example\n")
-    tracker = WandbTracker(TrackedRun.of(CONFIG, tmp_path / "run", Settings.load()))
+    tracker = WandbTracker(CONFIG, tmp_path / "run", Settings.load())
     try:
         assert tracker._run.settings.base_url == "https://api.wandb.ai"
     finally:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -58,35 +58,6 @@ def merge_checkpoint(folder: Path) -> None:
     write_tensors({name: state[name].float().contiguous() for name in names}, draft)
     fsync(draft)
     draft.rename(folder / "model.safetensors")
-
-
-def check_trained_tensors(
-    folder: Path,
-    moments: Mapping[str, Tensor],
-    values: Mapping[str, Tensor],
-    ours: Mapping[str, Tensor],
-    trained: str,
-) -> None:
-    """Raise ArenaError unless a checkpoint trained the tensors `ours`: Adam would lose its moments.
-
-    `moments` are those of its optimizer, as NAME/exp_avg; `values` are its trained tensors, and
-    `trained` is their description.
-    """
-    with_moments = {
-        # NAME/exp_avg to NAME: names hold dots, but no slash.
-        name.rpartition("/")[0]: tensor.shape
-        for name, tensor in moments.items()
-        if name.endswith("/exp_avg")
-    }
-    shapes = {name: tensor.shape for name, tensor in ours.items()}
-    stored = {name: values[name].shape for name in shapes if name in values}
-    # Moments of a part of the tensors are enough: Adam makes them at a tensor's first gradient.
-    if stored != shapes or not with_moments.items() <= shapes.items():
-        raise ArenaError(
-            f"{folder}: this command trains {trained}, but the optimizer in the checkpoint "
-            "trained other tensors; use the --lora-rank and --server with which the run was "
-            "started"
-        )
 
 
 def fsync(path: Path) -> None:

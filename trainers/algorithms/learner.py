@@ -24,7 +24,6 @@ from backends.embedded.architecture import (
 from backends.embedded.layers import StateDict, merged, read_state_dict, tf32, torch_threads
 from trainers.algorithms.batching import MicroBatch, minibatches
 from trainers.algorithms.checkpoint_files import (
-    check_trained_tensors,
     draft_of,
     read_tensors,
     read_weights,
@@ -286,8 +285,15 @@ class Learner:
             )
         moments = read_tensors(folder / OPTIMIZER)
         values = self._trained_values(folder)
-        trained = f"an adapter of rank {self._lora.rank}" if self._lora else "all weights"
-        check_trained_tensors(folder, moments, values, self.trained, trained)
+        shapes = {name: tensor.shape for name, tensor in self.trained.items()}
+        # Adam would lose its moments.
+        if {name: values[name].shape for name in shapes if name in values} != shapes:
+            trained = f"an adapter of rank {self._lora.rank}" if self._lora else "all weights"
+            raise ArenaError(
+                f"{folder}: this command trains {trained}, but the optimizer in the checkpoint "
+                "trained other tensors; use the --lora-rank and --server with which the run was "
+                "started"
+            )
         self.restore(values, moments)
 
     @torch.no_grad()

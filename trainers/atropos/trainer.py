@@ -108,8 +108,9 @@ class BatchTrainer:
             # must answer them with its weights then.
             await self._register()
             for number in self.session.steps():
-                self.session.record(await self.step(number))
+                self.session.record(record := await self.step(number))
                 self.inbox.clear()
+                self.view.step(record)
                 await self._keep()
             # A kill within the end of the last step has left them.
             self.inbox.clear()

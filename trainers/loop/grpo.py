@@ -58,7 +58,7 @@ from trainers.loop.training import Session, TrainingView, update_weights
 from trainers.rollouts.rollouts import NEWEST, Rollouts
 from trainers.runs.document import document
 from trainers.runs.records import RunState, StepRecord
-from trainers.runs.trackers import TrackedRun, Trackers
+from trainers.runs.trackers import Trackers
 from trainers.runs.training_run import TrainingRun
 
 ReportWriter = Callable[[Document, Path], None]
@@ -129,7 +129,8 @@ class GRPO:
         async with session.opened() as stack:
             trackers = await self._open(stack)
             if not self.log.records:
-                session.record(await self._starting_record())
+                session.record(record := await self._starting_record())
+                self.view.step(record)
             for number in session.steps():
                 record = await self.step(number)
                 # From here on the step is finished. Old checkpoints are deleted last: a crash
@@ -137,6 +138,7 @@ class GRPO:
                 session.record(record)
                 self._log_costs()
                 trackers.log(record)
+                self.view.step(record)
                 await self.host.keep(self.checkpoints.kept())
             await self.games.cancel()
             state = session.finish(final=await self.checkpoints.evaluate_final())
@@ -207,8 +209,7 @@ class GRPO:
         self.llm.add(NEWEST, self.host.policy(), is_trained=True)
         watching = asyncio.create_task(self.health.run())
         stack.callback(watching.cancel)
-        tracked = TrackedRun.of(self.config, folder, self.llm.settings)
-        trackers = Trackers(self.config.track, tracked, self.view.notify)
+        trackers = Trackers(self.config, folder, self.llm.settings, self.view.notify)
         stack.callback(trackers.close)
         return trackers
 

@@ -121,7 +121,6 @@ class Session:
             self.view.notify(f"stopped: {reason}")
         if changes:
             self.log.change(**changes)
-        self.view.step(record)
 
     def finish(self, **changes: object) -> RunState:
         """Record the end of the run; returns the final state."""

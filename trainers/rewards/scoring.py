@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import cast
 
 from arena import Assessment, Game
-from arena.core.errors import ArenaError, StopPlaying, UsageError
+from arena.core.errors import ArenaError, UsageError
 from arena.core.text import did_you_mean
 from arena.episodes.measurement import (
     RewardTerm,
@@ -220,23 +220,6 @@ class Rewards:
             )
             for term in {**computed, **terms_of(self.game)}.values()
         ]
-
-
-RAISING_REWARDS = 10
-"""Rewards in a row that cannot be computed, after which the run ends."""
-
-
-class RewardGuard:
-    """Counts rewards that could not be computed, and ends a run in which none can be."""
-
-    def __init__(self) -> None:
-        self._in_a_row = 0
-
-    def count(self, failure: str) -> None:
-        """Count a reward; `failure` is empty if it was computed. Raises StopPlaying."""
-        self._in_a_row = self._in_a_row + 1 if failure else 0
-        if self._in_a_row >= RAISING_REWARDS:
-            raise StopPlaying(f"{failure}; this is the case {self._in_a_row} times in a row")
 
 
 @cache

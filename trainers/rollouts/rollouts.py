@@ -28,7 +28,6 @@ from arena.llm.service import LLMService
 from arena.llm.settings import Settings
 from trainers.config.config import GAMES_AT_ONCE, TrainConfig
 from trainers.loop.metrics import RolloutCounts
-from trainers.rewards.scoring import RewardGuard
 from trainers.rollouts.trajectories import (
     GameFailed,
     RewardedEpisode,
@@ -43,6 +42,8 @@ from trainers.trajectory import Trajectory, TrajectoryGroup
 
 ATTEMPTS = 3
 """Attempts to play a game to its end."""
+RAISING_REWARDS = 10
+"""Rewards in a row that cannot be computed, after which the run ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +102,8 @@ class Rollouts:
         self._setting = setting
         self._executor: Executor = executor or LocalExecutor(llm)
         self._score = score
-        self._reward_guard = RewardGuard()
+        self._without_reward = 0
+        """Games in a row whose reward could not be computed."""
         self._started: dict[tuple[int, int], float] = {}
         """Start time of each running game, by its step and its number in the step."""
         # One semaphore for all steps: it limits games, the service limits requests.
@@ -167,12 +169,15 @@ class Rollouts:
                     # game.
                     name = f"{playing.step}/{number}/{attempt}"
                     scored = await self._game(playing, setup, name, folder)
-                    self._reward_guard.count("")
+                    self._without_reward = 0
                     break
                 except RewardFailed as fault:
                     counts.failed += 1
                     counts.reward_faults.append(str(fault))
-                    self._reward_guard.count(str(fault))
+                    self._without_reward += 1
+                    if (times := self._without_reward) >= RAISING_REWARDS:
+                        reason = f"{fault}; this is the case {times} times in a row"
+                        raise StopPlaying(reason) from None
                     return fault
                 except GameFailed as fault:
                     counts.failed += 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pydantic import JsonValue
 
@@ -61,24 +61,28 @@ def _evaluations(run: TrainingRun) -> list[Section]:
 
 
 def _settings(config: TrainConfig) -> list[Section]:
-    rows = settings_of(config)
+    values = flat_settings(config)
+    # A default is that of TrainConfig and of the game, not that of a preset.
+    defaults = flat_settings(TrainConfig(game=config.game, options=_default_options(config.game)))
     changed = [
-        (row.name, _text(row.value), _text(row.default))
-        for row in rows
-        if row.changed and row.name != "experiment_name"
+        (name, _text(value), _text(defaults.get(name)))
+        for name, value in values.items()
+        if value != defaults.get(name) and name != "experiment_name"
     ]
     grids = [Grid("Settings that are not the default", ("setting", "value", "default"), changed)]
-    every = [(row.name, _text(row.value), row.about) for row in rows]
+    fields = TrainConfig.model_fields
+    abouts = {name: (fields[name].description or "") for name in values.keys() & fields.keys()}
+    every = [(name, _text(value), abouts.get(name, "")) for name, value in values.items()]
     details = [Grid("All settings", ("setting", "value", "description"), every)]
     return [Section("Settings", grids if changed else [], (), details)]
 
 
 def _warnings(run: TrainingRun) -> list[Section]:
     rows = []
-    for each in sentences.warnings(run)[:MAX_WARNINGS]:
-        steps = ", ".join(map(str, each.steps[:8]))
-        more = f" and {len(each.steps) - 8} more" if len(each.steps) > 8 else ""
-        rows.append((shorten(each.text, 400), steps + more))
+    for text, numbers in [*sentences.warnings(run).items()][:MAX_WARNINGS]:
+        steps = ", ".join(map(str, numbers[:8]))
+        more = f" and {len(numbers) - 8} more" if len(numbers) > 8 else ""
+        rows.append((shorten(text, 400), steps + more))
     return [Section("Warnings", [Grid("Warnings", ("warning", "steps"), rows)])] if rows else []
 
 
@@ -144,34 +148,6 @@ def evaluations(results: Sequence[CheckpointEvaluation], par: float | None) -> G
 
 def _text(value: JsonValue) -> str:
     return "–" if value is None or value == "" else json_text(value)
-
-
-@dataclass(frozen=True, slots=True)
-class SettingRow:
-    """One setting of a run. An option of the game has the name `options.NAME`."""
-
-    name: str
-    value: JsonValue
-    default: JsonValue
-    about: str = ""
-
-    @property
-    def changed(self) -> bool:
-        """True if the value is not the default."""
-        return self.value != self.default
-
-
-def settings_of(config: TrainConfig) -> list[SettingRow]:
-    """Return all settings in the order of TrainConfig; the game's options follow the game."""
-    values = flat_settings(config)
-    # A default is that of TrainConfig and of the game, not that of a preset.
-    defaults = flat_settings(TrainConfig(game=config.game, options=_default_options(config.game)))
-    rows = []
-    for name, value in values.items():
-        field = TrainConfig.model_fields.get(name)
-        about = (field.description if field else None) or ""
-        rows.append(SettingRow(name, value, defaults.get(name), about))
-    return rows
 
 
 def flat_settings(config: TrainConfig) -> dict[str, JsonValue]:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-
 from arena.agents.seating import default_opponent
 from arena.core.outcome import WIN_RATE, ReturnScale
 from arena.core.text import duration_in_words, percentage, pluralize, printable
@@ -18,14 +15,6 @@ from trainers.runs.training_run import CheckpointEvaluation, TrainingRun, finite
 
 LINE_METRICS = ("loss", "entropy", "kl")
 """Update metrics in the line of a step. The others are in metrics.jsonl."""
-
-
-@dataclass(frozen=True, slots=True)
-class StepWarning:
-    """A warning and the steps in which it was given."""
-
-    text: str
-    steps: Sequence[int]
 
 
 def step_line(record: StepRecord, total_steps: int) -> str:
@@ -176,10 +165,10 @@ def notes(run: TrainingRun) -> list[str]:
     return sentences
 
 
-def warnings(run: TrainingRun) -> list[StepWarning]:
-    """Return the warnings of all steps, each once."""
+def warnings(run: TrainingRun) -> dict[str, list[int]]:
+    """Return the warnings of all steps, each once, with the steps in which it was given."""
     steps: dict[str, list[int]] = {}
     for record in run.records:
         for text in record.warnings:
             steps.setdefault(text, []).append(record.step)
-    return [StepWarning(text, numbers) for text, numbers in steps.items()]
+    return steps

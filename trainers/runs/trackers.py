@@ -7,12 +7,9 @@ a tracker; changed ones start another.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Protocol
-
-from pydantic import JsonValue
 
 from arena.core.errors import UsageError
 from arena.core.text import shorten
@@ -23,28 +20,8 @@ from trainers.config.config import TrainConfig
 from trainers.runs.records import StepRecord
 
 
-@dataclass(frozen=True, slots=True)
-class TrackedRun:
-    """A run of training, as its trackers see it."""
-
-    project: str
-    name: str
-    id: str
-    """The name and a hash of what decides about the learning."""
-    folder: Path
-    config: Mapping[str, JsonValue]
-    settings: Settings
-
-    @classmethod
-    def of(cls, config: TrainConfig, folder: Path, settings: Settings) -> TrackedRun:
-        """Describe the run of a config."""
-        folder.mkdir(parents=True, exist_ok=True)
-        name, values = config.experiment, config.model_dump(mode="json")
-        return cls(config.project, name, f"{name}-{config.config_hash}", folder, values, settings)
-
-
 class Tracker(Protocol):
-    """Takes the numbers of finished steps; made from a `TrackedRun`."""
+    """Takes the numbers of finished steps; made from the config of a run, its folder and keys."""
 
     def log(self, step: int, values: Mapping[str, float]) -> None:
         """Store the numbers of a step, under names like `reward/total`."""
@@ -67,12 +44,15 @@ def check_trackers(track: str) -> list[str]:
 class Trackers:
     """All trackers of a run."""
 
-    def __init__(self, track: str, run: TrackedRun, notify: Callable[[str], None]) -> None:
+    def __init__(
+        self, config: TrainConfig, folder: Path, settings: Settings, notify: Callable[[str], None]
+    ) -> None:
         """Open them. Raises ArenaError if one cannot be opened."""
         self._notify = notify
         self._open: dict[str, Tracker] = {}
-        for name in check_trackers(track):
-            self._open[name] = run_plugin(f"--track {name}", TRACKERS[name], run)
+        for name in check_trackers(config.track):
+            parts = (config, folder, settings)
+            self._open[name] = run_plugin(f"--track {name}", TRACKERS[name], *parts)
 
     def log(self, record: StepRecord) -> None:
         """Log the numbers of a step."""
@@ -126,19 +106,21 @@ WANDB_URL = "https://api.wandb.ai"
 class WandbTracker:
     """Weights & Biases: online with a key, into the run's folder without one."""
 
-    def __init__(self, run: TrackedRun) -> None:
+    def __init__(self, config: TrainConfig, folder: Path, settings: Settings) -> None:
         import wandb
 
-        key = run.settings.secret("WANDB_API_KEY")
+        key, name = settings.secret("WANDB_API_KEY"), config.experiment
+        folder.mkdir(parents=True, exist_ok=True)
         self._run = wandb.init(
-            project=run.project,
-            name=run.name,
-            id=run.id,
+            project=config.project,
+            name=name,
+            # Changed settings that decide about the learning start another run.
+            id=f"{name}-{config.config_hash}",
             # Resuming needs the server, which is not asked without a key.
             resume="allow" if key else None,
-            dir=str(run.folder),
+            dir=str(folder),
             mode="online" if key else "offline",
-            config=dict(run.config),
+            config=config.model_dump(mode="json"),
             settings=wandb.Settings(
                 silent=True,
                 api_key=key.get_secret_value() if key else None,
@@ -157,10 +139,10 @@ class WandbTracker:
 class TensorBoardTracker:
     """TensorBoard: event files in the run's folder, `tensorboard --logdir runs/train`."""
 
-    def __init__(self, run: TrackedRun) -> None:
+    def __init__(self, config: TrainConfig, folder: Path, settings: Settings) -> None:
         from tensorboard.summary import Writer
 
-        self._writer = Writer(str(run.folder / "tensorboard"))
+        self._writer = Writer(str(folder / "tensorboard"))
 
     def log(self, step: int, values: Mapping[str, float]) -> None:
         for name, value in values.items():
@@ -171,7 +153,7 @@ class TensorBoardTracker:
         self._writer.close()
 
 
-TRACKERS: dict[str, Callable[[TrackedRun], Tracker]] = {
+TRACKERS: dict[str, Callable[[TrainConfig, Path, Settings], Tracker]] = {
     "wandb": WandbTracker,
     "tensorboard": TensorBoardTracker,
 }

@@ -21,7 +21,7 @@ from typing import Any, TypeAlias
 from arena.core.errors import ArenaError, UsageError
 from trainers.algorithms.lora import Lora
 from trainers.config.config import UpdateOptions
-from trainers.credit import credit_games
+from trainers.credit import Credit
 from trainers.hosts.art.convert import ArtGroup, Backend, TrainableModel, TrainResult, from_art
 from trainers.hosts.embedded_trainer import EmbeddedTrainer
 from trainers.weight_sync.in_process import InProcess
@@ -124,7 +124,9 @@ class EmbeddedBackend(Backend):
         """
         if unknown := sorted(set(kwargs) - KEYWORDS):
             raise UsageError(f"EmbeddedBackend.train does not know {', '.join(unknown)}")
-        groups = credit_games([from_art(group) for group in trajectory_groups], scale_rewards)
+        groups = Credit(scale=scale_rewards).assign(
+            [from_art(group) for group in trajectory_groups]
+        )
         metrics = await self.trainer.train(groups, UpdateOptions(**{"art_scale": True} | kwargs))
         await self.bridge.publish(self.trainer.step, groups)
         return TrainResult(self.trainer.step, metrics)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter
+from collections.abc import Iterator
 from functools import partial
 from itertools import permutations
 from pathlib import Path
@@ -12,12 +13,12 @@ from pathlib import Path
 import pytest
 from exact_policies import best_response_value
 from leduc_solver import leduc_strategy, write_strategy
+from random_games import plies
 
 from arena.agents.agent import Seat, uniform
-from arena.core.action import CHANCE
+from arena.core.action import CHANCE, Step
 from arena.core.analysis import Assessment, sum_measurements
 from arena.core.errors import IllegalAction, UsageError
-from arena.core.event import Decision, Ply
 from arena.core.outcome import Outcome
 from arena.core.state import State
 from arena.core.view import diagram
@@ -42,25 +43,23 @@ from games.leduc_poker.rules import (
     strength,
 )
 
-GAME = LeducPoker()
-FOLD, CALL, RAISE = MOVES.values()
-SHORT = {card[0]: card for card in GAME.deck}
+GAME, THREE = LeducPoker(), LeducPoker(players=3, ranks=4)
 
 
-def after(cards: str, moves: str) -> State:
-    """The position after a deal and moves such as `crc K rc`: J, Q and K deal the board card."""
-    state = GAME.initial_state()
-    state.apply(CHANCE, DealHoleCards(tuple(SHORT[card] for card in cards)))
-    for letter in moves.replace(" ", ""):
-        action = DealBoardCard(SHORT[letter]) if letter in SHORT else MOVES[letter]
+def steps(game: LeducPoker, cards: str, moves: str) -> Iterator[Step]:
+    """Yield a deal and moves such as `crc K rc`; upper case deals the board card."""
+    names, state = {card[0]: card for card in game.deck}, game.initial_state()
+    deal = DealHoleCards(tuple(names[card] for card in cards))
+    for action in (
+        deal,
+        *(DealBoardCard(names[x]) if x in names else MOVES[x] for x in moves.replace(" ", "")),
+    ):
+        yield Step(state.to_act[0], action)
         state.apply(state.to_act[0], action)
-    return state
 
 
-def notes_of(state: State, player: int) -> LeducKnowledge:
-    notes = state.observe(player).notes
-    assert isinstance(notes, LeducKnowledge)
-    return notes
+def after(cards: str, moves: str, game: LeducPoker = GAME) -> State:
+    return game.initial_state().apply_all(steps(game, cards, moves))
 
 
 def policy_of(strategy: Strategy) -> Policy:
@@ -71,25 +70,32 @@ def policy_of(strategy: Strategy) -> Policy:
 
 
 @pytest.mark.parametrize(
-    ("cards", "moves", "first", "reason"),
+    ("cards", "moves", "returns", "reason"),
     [
-        ("KQ", "rf", 1, "Player 1 folds"),
-        ("KQ", "crf", -1, "Player 0 folds"),
-        ("KQ", "rrf", -3, "Player 0 folds"),
-        ("KQ", "cc J cc", 1, "Player 0 has the higher card"),
-        ("KQ", "cc Q cc", -1, "Player 1 has a pair"),
-        ("KQ", "rc Q rf", 3, "Player 1 folds"),
-        ("JQ", "crrc K crrc", -13, "Player 1 has the higher card"),
-        ("JQ", "rrc J rrc", 13, "Player 0 has a pair"),
-        ("JJ", "rrc K rrc", 0, "both hands are equal"),
+        ("KQ", "rf", (1, -1), "Player 1 folds"),
+        ("KQ", "crf", (-1, 1), "Player 0 folds"),
+        ("KQ", "rrf", (-3, 3), "Player 0 folds"),
+        ("KQ", "cc J cc", (1, -1), "Player 0 has the higher card"),
+        ("KQ", "cc Q cc", (-1, 1), "Player 1 has a pair"),
+        ("KQ", "rc Q rf", (3, -3), "Player 1 folds"),
+        ("JQ", "crrc K crrc", (-13, 13), "Player 1 has the higher card"),
+        ("JQ", "rrc J rrc", (13, -13), "Player 0 has a pair"),
+        ("JJ", "rrc K rrc", (0, 0), "both hands are equal"),
+        ("TKQ", "rff", (2, -1, -1), "Player 1 and Player 2 fold"),
+        ("TKQ", "crcf T rf", (-1, 4, -3), "Player 0 and Player 2 fold"),
+        ("TKQ", "crcf T rc", (-1, 8, -7), "Player 1 has the higher card"),
+        ("TKQ", "ccc Q ccc", (-1, -1, 2), "Player 2 has a pair"),
     ],
 )
-def test_hands(cards: str, moves: str, first: float, reason: str) -> None:
-    state = after(cards, moves)
-    assert state.returns() == (first, -first)
-    assert state.reason() == reason
-    shown = isinstance(state.log.events[-1], LeducShowdown)
-    assert shown == (not reason.endswith("folds"))
+def test_hands(cards: str, moves: str, returns: tuple[float, ...], reason: str) -> None:
+    state = after(cards, moves, GAME if len(cards) == 2 else THREE)
+    assert state.returns() == returns and state.reason() == reason
+    # A player who has folded shows nothing.
+    shown = state.log.events[-1]
+    assert isinstance(shown, LeducShowdown) == ("fold" not in reason)
+    if moves == "crcf T rc":
+        assert shown == LeducShowdown(("", "King", "Queen"))
+        assert "Player 1 shows the King, Player 2 the Queen." in state.observe(0).text("events")
 
 
 @pytest.mark.parametrize(
@@ -110,7 +116,7 @@ def test_legal_moves(moves: str, player: int, legal: str) -> None:
     assert list(state.legal_actions(player)) == [MOVES[letter] for letter in legal]
     if "f" not in legal:
         with pytest.raises(IllegalAction):
-            state.apply(player, FOLD)
+            state.apply(player, MOVES["f"])
 
 
 def test_chance_counts_copies() -> None:
@@ -135,105 +141,44 @@ def test_the_view_hides_the_other_card() -> None:
 # Exact knowledge
 
 
-def worlds(own: str, board: str) -> Counter[str]:
-    """The other player's card by drawing it from the six cards without the seen ones."""
-    deck = [card for card in GAME.deck for _ in range(2)]
-    for card in filter(None, (own, board)):
-        deck.remove(card)
-    return Counter(deck)
-
-
 @pytest.mark.parametrize(
-    ("cards", "moves"), [("KQ", ""), ("KQ", "r"), ("QK", "cc Q"), ("JJ", "cc K")]
-)
-def test_the_posterior_counts_cards(cards: str, moves: str) -> None:
-    state = after(cards, moves)
-    for player in (0, 1):
-        knowledge = LeducKnowledge(GAME, player)
-        for event in state.observe(player).events:
-            knowledge.update(event)
-        counted = worlds(knowledge.own, knowledge.board)
-        expected = {card: n / counted.total() for card, n in counted.items()}
-        assert knowledge.probabilities(1 - player) == pytest.approx(expected)
-        assert knowledge.world_count() == len(counted)
-        (row,) = knowledge.placement().probabilities
-        assert row == pytest.approx([expected.get(card, 0.0) for card in GAME.deck])
-
-
-def test_showdown_chances_equal_all_deals() -> None:
-    deck = [card for card in GAME.deck for _ in range(2)]
-    results = Counter[float]()
-    for first, second, board in permutations(deck, 3):
-        if first == "Queen":
-            state = after(first[0] + second[0], f"cc {board[0]} cc")
-            results[state.returns()[0]] += 1
-    chances = notes_of(after("QJ", ""), 0).showdown()
-    total = results.total()
-    assert (chances.win, chances.tie) == pytest.approx((results[1] / total, results[0] / total))
-
-
-THREE = LeducPoker(players=3, ranks=4)
-
-
-def of_three(cards: list[str], moves: str) -> State:
-    """The position of three players after a deal and moves; upper case deals the board card."""
-    state, names = THREE.initial_state(), {card[0]: card for card in THREE.deck}
-    state.apply(CHANCE, DealHoleCards(tuple(names[card] for card in cards)))
-    for letter in moves:
-        action = DealBoardCard(names[letter]) if letter in names else MOVES[letter]
-        state.apply(state.to_act[0], action)
-    return state
-
-
-@pytest.mark.parametrize(
-    ("moves", "returns", "reason"),
+    ("game", "cards", "moves"),
     [
-        ("rff", (2, -1, -1), "Player 1 and Player 2 fold"),
-        ("crcfTrf", (-1, 4, -3), "Player 0 and Player 2 fold"),
-        ("crcfTrc", (-1, 8, -7), "Player 1 has the higher card"),
-        ("cccQccc", (-1, -1, 2), "Player 2 has a pair"),
+        *((GAME, *hand) for hand in (("KQ", ""), ("KQ", "r"), ("QK", "cc Q"), ("JJ", "cc K"))),
+        *((THREE, "TKQ", moves) for moves in ("", "rcc", "crcc", "ccc", "ccc J", "rcc J cr")),
     ],
 )
-def test_hands_of_three(moves: str, returns: tuple[float, ...], reason: str) -> None:
-    state = of_three(["T", "K", "Q"], moves)
-    assert state.returns() == returns and state.reason() == reason
-    shown = state.log.events[-1]
-    if moves == "crcfTrc":
-        # A player who has folded shows nothing.
-        assert shown == LeducShowdown(("", "King", "Queen"))
-        assert "Player 1 shows the King, Player 2 the Queen." in state.observe(0).text("events")
-
-
-@pytest.mark.parametrize("moves", ["", "rcc", "crcc", "ccc", "cccJ", "rccJcr"])
-def test_the_posterior_of_three_equals_brute_force(moves: str) -> None:
-    state = of_three(["T", "K", "Q"], moves)
-    deck = [card for card in THREE.deck for _ in range(2)]
-    for player in range(3):
-        knowledge = LeducKnowledge(THREE, player)
+def test_the_posterior_equals_brute_force(game: LeducPoker, cards: str, moves: str) -> None:
+    """All orders of the cards that a player has not seen are equally likely."""
+    state = after(cards, moves, game)
+    deck = [card for card in game.deck for _ in range(2)]
+    others = game.num_players - 1
+    for player in range(game.num_players):
+        knowledge = LeducKnowledge(game, player)
         for event in state.observe(player).events:
             knowledge.update(event)
         rest = list(deck)
         for card in filter(None, (knowledge.own, knowledge.board)):
             rest.remove(card)
-        pairs = Counter(permutations(rest, 2))
-        chances = {pair: n / pairs.total() for pair, n in pairs.items()}
+        hands = Counter(permutations(rest, others))
+        chances = {hand: n / hands.total() for hand, n in hands.items()}
         assert knowledge.world_count() == len(chances)
         bits = -sum(p * math.log2(p) for p in chances.values())
         assert knowledge.entropy() == pytest.approx(bits)
         rows = knowledge.placement().probabilities
         for seat, row in enumerate(rows):
             expected = [
-                sum(p for pair, p in chances.items() if pair[seat] == card) for card in THREE.deck
+                sum(p for hand, p in chances.items() if hand[seat] == card) for card in game.deck
             ]
             assert row == pytest.approx(expected)
         # The showdown over all orders of the deck.
         win = tie = 0.0
-        for order in permutations(rest, 3):
-            board = knowledge.board or order[2]
-            strengths = [strength(card, board) for card in (knowledge.own, *order[:2])]
+        for order in permutations(rest, others + 1):
+            board = knowledge.board or order[-1]
+            strengths = [strength(card, board) for card in (knowledge.own, *order[:others])]
             win += strengths[0] > max(strengths[1:])
             tie += strengths[0] == max(strengths[1:])
-        orders = math.perm(len(rest), 3)
+        orders = math.perm(len(rest), others + 1)
         found = knowledge.showdown()
         assert (found.win, found.tie) == pytest.approx((win / orders, tie / orders))
 
@@ -280,17 +225,10 @@ def test_exploitability_of_random_play_is_that_of_openspiel() -> None:
 
 
 def judged(cards: str, moves: str) -> list[Assessment]:
-    """All assessments of a hand."""
-    final, state, assessor = after(cards, moves), GAME.initial_state(), LeducAssessor(GAME)
-    found, actions = list[Assessment](), moves.replace(" ", "")
-    deal = DealHoleCards(tuple(SHORT[card] for card in cards))
-    steps = [deal, *(DealBoardCard(SHORT[x]) if x in SHORT else MOVES[x] for x in actions)]
-    for number, action in enumerate(steps):
-        player, before = state.to_act[0], len(state.log.events)
-        state.apply(player, action)
-        ply = Ply(number, player, Decision(action), tuple(state.log.events[before:]))
-        found += assessor.ply(ply)
-    return found + assessor.end(Outcome("terminated", final.reason(), final.returns()))
+    """Return all assessments of a hand."""
+    assessor = LeducAssessor(GAME)
+    found = [each for ply in plies(GAME, steps(GAME, cards, moves)) for each in assessor.ply(ply)]
+    return found + assessor.end(Outcome("terminated", "", (0.0, 0.0)))
 
 
 def test_measures_of_a_known_hand() -> None:

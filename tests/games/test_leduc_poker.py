@@ -50,10 +50,8 @@ def steps(game: LeducPoker, cards: str, moves: str) -> Iterator[Step]:
     """Yield a deal and moves such as `crc K rc`; upper case deals the board card."""
     names, state = {card[0]: card for card in game.deck}, game.initial_state()
     deal = DealHoleCards(tuple(names[card] for card in cards))
-    for action in (
-        deal,
-        *(DealBoardCard(names[x]) if x in names else MOVES[x] for x in moves.replace(" ", "")),
-    ):
+    letters = moves.replace(" ", "")
+    for action in (deal, *(DealBoardCard(names[x]) if x in names else MOVES[x] for x in letters)):
         yield Step(state.to_act[0], action)
         state.apply(state.to_act[0], action)
 

@@ -1,7 +1,8 @@
-"""Positions of random games, and plies of games whose moves are given."""
+"""Positions of random games, plies of games whose moves are given, and returns of bots."""
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import Iterable, Iterator
 
@@ -9,6 +10,7 @@ from arena.core.action import CHANCE, Step
 from arena.core.event import Decision, Ply
 from arena.core.game import Game
 from arena.core.state import State
+from arena.episodes.match import Match, play
 
 
 def walk(game: Game, seed: int) -> Iterator[State]:
@@ -34,3 +36,13 @@ def plies(game: Game, steps: Iterable[Step]) -> Iterator[Ply]:
         before = len(state.log.events)
         state.apply(step.player, step.action)
         yield Ply(number, step.player, Decision(step.action), tuple(state.log.events[before:]))
+
+
+def mean_return(game: Game, bot: str, others: str, deals: int) -> float:
+    """Return the mean return of a bot among others, over deals and seats."""
+    seats, total = range(game.num_players), 0.0
+    for seed in range(deals):
+        for own in seats:
+            match = Match(game, [bot if seat == own else others for seat in seats], seed)
+            total += asyncio.run(play(match)).outcome.returns[own]
+    return total / deals / game.num_players

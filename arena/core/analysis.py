@@ -259,9 +259,7 @@ class GameAnalysis:
         made = type(self).knowledge_type
         return made(self.game, player) if made else None
 
-    def consequences(
-        self, knowledge: Knowledge, actions: Collection[Action]
-    ) -> Mapping[Action, str]:
+    def consequences(self, knowledge: Any, actions: Collection[Action]) -> Mapping[Action, str]:
         """Return in words what actions can give a player, by its `knowledge`, the best first.
 
         Each kind of action is in an order of its own; actions without a known consequence are

@@ -7,10 +7,9 @@ speech (see `Statement`); bids and accepted offers are statements by themselves.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from arena.core.action import Action, Promise, Speech, Statement
-from arena.core.analysis import Knowledge
 from arena.core.event import Event
 
 if TYPE_CHECKING:
@@ -40,7 +39,7 @@ class GameTalk:
             return self.game.actions.attached(action.text)
         return (action,) if isinstance(action, Statement) else ()
 
-    def probability(self, statement: Action, speaker: int, knowledge: Knowledge) -> float | None:
+    def probability(self, statement: Action, speaker: int, knowledge: Any) -> float | None:
         """Return the exact probability of a statement by what its speaker knows.
 
         None means that it is about no fact: a promise. Opinions ("suspect Player 3") have the

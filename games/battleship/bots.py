@@ -21,8 +21,7 @@ class BattleshipBot(EvenBot):
         legal = observation.legal_actions
         if isinstance(legal[0], PlaceShip):
             return legal
-        knowledge = observation.notes
-        assert isinstance(knowledge, BattleshipKnowledge)
+        knowledge: BattleshipKnowledge = observation.notes
         names = knowledge.game.board.names
         return [Shoot(names[square]) for square in self.targets(knowledge)]
 

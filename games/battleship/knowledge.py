@@ -293,8 +293,7 @@ class BattleshipAnalysis(GameAnalysis):
         other = 1 - player
         # A ship that is sealed in this round is in the history and must be drawn again too.
         sealed = tuple(ship for seat, ship in state.sealed if seat == other)
-        notes = state.observe(player).notes
-        assert isinstance(notes, BattleshipNotes)
+        notes: BattleshipNotes = state.observe(player).notes
         fleet = state.fleets[other] + sealed
         # The true fleet is a valid start; each step keeps the results of all shots.
         for _ in range(SWEEPS):

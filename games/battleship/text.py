@@ -164,8 +164,7 @@ class BattleshipText(GameText):
 
         The boards are always given in full: they are short, and differences are hard to read.
         """
-        notes = observation.notes
-        assert isinstance(notes, BattleshipKnowledge)
+        notes: BattleshipKnowledge = observation.notes
         if level != "events" and notes.fleet:
             yield from _boards(notes)
             if level == "deductions" and observation.legal_actions and notes.next_length is None:

@@ -259,8 +259,7 @@ class RoleArrays(GameArrays):
         return {**own, **self._game_specs(seats), **stated}
 
     def read(self, observation: Observation) -> dict[str, NDArray[Any]]:
-        notes = observation.notes
-        assert isinstance(notes, RoleNotes)
+        notes: RoleNotes = observation.notes
         arrays = self._zeros()
         arrays["player"][observation.player] = 1
         if notes.role:

@@ -21,8 +21,7 @@ class Odds(MixedBot):
     RAISING = 0.6
 
     def probabilities(self, observation: Observation) -> Mapping[Action, float]:
-        notes = observation.notes
-        assert isinstance(notes, LeducKnowledge)
+        notes: LeducKnowledge = observation.notes
         betting, share = notes.betting, notes.showdown().share
         # The strength of the hand alone decides: the bot does not read the other player.
         if share > self.RAISING and "r" in betting.legal:

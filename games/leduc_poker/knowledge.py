@@ -183,7 +183,6 @@ def move_values() -> Mapping[LeducKey, Mapping[str, float]]:
         for first, situation in zip(tree.first_pairs, tree.situations, strict=True):
             observation = situation.observation
             if observation.player == player:
-                assert isinstance(observation.notes, LeducNotes)
                 moves = enumerate(observation.legal_actions, start=first)
                 row = {LETTERS[action]: float(found[pair]) for pair, action in moves}
                 values[observation.notes.key] = row
@@ -192,9 +191,7 @@ def move_values() -> Mapping[LeducKey, Mapping[str, float]]:
 
 def probabilities(strategy: Strategy, observation: Observation) -> dict[Action, float]:
     """Return the probability of each legal action of the observer under a strategy."""
-    notes = observation.notes
-    assert isinstance(notes, LeducNotes)
-    return {MOVES[move]: p for move, p in strategy[notes.key].items()}
+    return {MOVES[move]: p for move, p in strategy[observation.notes.key].items()}
 
 
 # Judgements

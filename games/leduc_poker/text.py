@@ -166,8 +166,7 @@ class LeducText(GameText):
 
     def situation(self, observation: Observation, level: TextLevel) -> Iterator[str]:
         """Yield the lines after the events; notes help with decisions, so they need one to make."""
-        notes = observation.notes
-        assert isinstance(notes, LeducKnowledge)
+        notes: LeducKnowledge = observation.notes
         if not observation.legal_actions:
             return
         # The notes repeat what the events have shown, for readers that lose track.

@@ -37,8 +37,8 @@ class LiarsDiceBot(EvenBot):
     """
 
     def _best(self, observation: Observation) -> Sequence[Action]:
-        notes, raises = observation.notes, list(observation.legal_actions.of(DiceBid))
-        assert isinstance(notes, LiarsDiceKnowledge)
+        notes: LiarsDiceKnowledge = observation.notes
+        raises = list(observation.legal_actions.of(DiceBid))
         last = notes.last_bid
         values = self.truths(notes, [*raises, last] if last else raises)
         is_false = 1 - values.pop() if last else -1.0

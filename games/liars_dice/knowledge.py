@@ -34,7 +34,7 @@ from arena import (
     Step,
     WeightedSum,
 )
-from arena.core.analysis import Assessor, DecisionKind, Fact, Knowledge, SeatAssessor
+from arena.core.analysis import Assessor, DecisionKind, Fact, SeatAssessor
 from arena.core.statements import GameTalk
 from arena.core.text import per_cent, percentage
 from arena.evaluation.talk import STATEMENT_FACTS, STATEMENT_MEASURES, with_talk
@@ -144,9 +144,11 @@ class LiarsDiceTalk(GameTalk):
         """Return a bid."""
         return (action,) if isinstance(action, DiceBid) else ()
 
-    def probability(self, statement: Action, speaker: int, knowledge: Knowledge) -> float | None:
+    def probability(
+        self, statement: Action, speaker: int, knowledge: LiarsDiceKnowledge
+    ) -> float | None:
         """Return the probability that a bid is true, given the bidder's own dice."""
-        assert isinstance(knowledge, LiarsDiceKnowledge) and isinstance(statement, DiceBid)
+        assert isinstance(statement, DiceBid)
         return knowledge.probability(statement)
 
 
@@ -263,9 +265,10 @@ class LiarsDiceAnalysis(GameAnalysis):
         """Return a new assessor of one game; bids are also statements."""
         return with_talk(self.game, LiarsDiceAssessor(self.game, players, kinds), players, kinds)
 
-    def consequences(self, knowledge: Knowledge, actions: Collection[Action]) -> dict[Action, str]:
+    def consequences(
+        self, knowledge: LiarsDiceKnowledge, actions: Collection[Action]
+    ) -> dict[Action, str]:
         """Return the chance that each bid is true and a challenge is right, by the own dice."""
-        assert isinstance(knowledge, LiarsDiceKnowledge)
         bids = (action for action in actions if isinstance(action, DiceBid))
         values: dict[Action, float] = {bid: knowledge.probability(bid) for bid in bids}
         if knowledge.last_bid and CHALLENGE in actions:

@@ -111,8 +111,8 @@ class LiarsDiceArrays(GameArrays):
         `player` has the seat, `dice` the number of seen dice of each face, `bids` the bids that
         each player made, lowest bid first.
         """
-        notes, me, at, columns = observation.notes, observation.player, self._offsets, self._columns
-        assert isinstance(notes, LiarsDiceNotes)
+        notes: LiarsDiceNotes = observation.notes
+        me, at, columns = observation.player, self._offsets, self._columns
         players, block = self.game.num_players, bytearray(self._seat_blocks[me])
         dice, left, bids = at["dice"] - 1, at["dice_left"], at["bids"]
         # The observer is always row 0, so that a network need not learn each seat.

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import combinations_with_replacement
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import Field
 
@@ -245,7 +245,7 @@ class LiarsDice(Game):
 
     def fallback_actions(self, observation: Observation) -> Sequence[Action]:
         """Return the legal actions without bids that the player's own dice show to be false."""
-        notes: Any = observation.notes
+        notes = observation.notes
         hidden = sum(notes.hidden.values())
         possible = [
             action

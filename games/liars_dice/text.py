@@ -208,8 +208,7 @@ class LiarsDiceText(GameText):
 
     def situation(self, observation: Observation, level: TextLevel) -> Iterator[str]:
         """Yield the lines after the events: notes, deductions and legal actions."""
-        notes = observation.notes
-        assert isinstance(notes, LiarsDiceKnowledge)
+        notes: LiarsDiceKnowledge = observation.notes
         # Between rounds, and for a seat that is out, there is nothing to note.
         if level != "events" and notes.own and not notes.revealed:
             yield from _notes(notes)

@@ -50,8 +50,7 @@ class TimeDependentBot(EvenBot):
         return TOTAL_VALUE - (TOTAL_VALUE - reserve) * math.pow(time, 1 / self.beta)
 
     def _best(self, observation: Observation) -> Sequence[Action]:
-        notes = observation.notes
-        assert isinstance(notes, NegotiationKnowledge)
+        notes: NegotiationKnowledge = observation.notes
         legal, target = observation.legal_actions, self.target(notes.turn)
         offers = legal.of(ProposeDivision)
         if notes.offered is not None and notes.offered >= target:

@@ -35,7 +35,7 @@ from arena import (
     WeightedSum,
 )
 from arena.core.action import Promise
-from arena.core.analysis import Assessor, Fact, Knowledge, SeatAssessor
+from arena.core.analysis import Assessor, Fact, SeatAssessor
 from arena.core.statements import GameTalk
 from arena.core.text import pluralize
 from arena.evaluation.talk import (
@@ -125,9 +125,10 @@ class NegotiationTalk(GameTalk):
         share = _offered(player, events)
         return (Acceptance(share),) if share else ()
 
-    def probability(self, statement: Action, speaker: int, knowledge: Knowledge) -> float | None:
+    def probability(
+        self, statement: Action, speaker: int, knowledge: NegotiationKnowledge
+    ) -> float | None:
         """Return 1 or 0: a player knows its own values, and what a share is worth to it."""
-        assert isinstance(knowledge, NegotiationKnowledge)
         own = knowledge.own
         match statement:
             case ClaimValue(item, value):

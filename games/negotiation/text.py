@@ -201,8 +201,7 @@ class NegotiationText(GameText):
 
     def situation(self, observation: Observation, level: TextLevel) -> Iterator[str]:
         """Yield the table, deductions and the actions."""
-        notes = observation.notes
-        assert isinstance(notes, NegotiationKnowledge)
+        notes: NegotiationKnowledge = observation.notes
         if level != "events" and notes.own:
             yield from _offer_lines(notes)
         if level == "deductions" and notes.own:

@@ -32,43 +32,20 @@ def system_prompt(
         raise UsageError(f"--prompt {name}: {error}") from error
     if not text:
         raise UsageError(f"--prompt {name}: the file is empty")
-    return fill_in(text, game, answers, turn_limit)
-
-
-def fill_in(
-    text: str, game: Game, answers: AnswerForm = "text", turn_limit: int | None = None
-) -> str:
-    """Replace `{rules}`, `{answer}` (how to answer) and `{details}` (of the rules)."""
     # Not `format`: the text may hold other braces, for example JSON.
     parts = {
         "{rules}": game.text.rules(),
         "{answer}": HOW_TO_ANSWER[answers],
         "{details}": rule_details(game, turn_limit),
     }
-    for name, part in parts.items():
-        text = text.replace(name, part)
+    for mark, part in parts.items():
+        text = text.replace(mark, part)
     return text
 
 
 def rules(game: Game, answers: AnswerForm, turn_limit: int | None) -> str:
     """Return the rules, the notation of actions and the answer format."""
     return system_message(game, answers, turn_limit).content
-
-
-THINK_FIRST = (
-    "Before you act, think step by step, in a few short lines: what is certain by now, what the "
-    "last moves tell you, and which action gains most. {then}"
-)
-ANSWER_LAST: dict[AnswerForm, str] = {
-    "text": "Then write your action alone on the last line.",
-    "json": "These lines belong into the thoughts.",
-    "tools": "These lines belong into the thoughts.",
-}
-
-
-def reason(game: Game, answers: AnswerForm, turn_limit: int | None) -> str:
-    """Return the rules with a request to think in a few steps before acting."""
-    return f"{rules(game, answers, turn_limit)}\n{THINK_FIRST.format(then=ANSWER_LAST[answers])}"
 
 
 def brief(game: Game, answers: AnswerForm, turn_limit: int | None) -> str:

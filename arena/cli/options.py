@@ -100,9 +100,8 @@ class ModelOptions(RunLimits):
     """append: the chat grows by the news. fresh: it is built anew for each decision. Default: fresh
     for hosted models, unless their cached prompts are cheap."""
     prompt: str = setting("rules", MODELS)
-    """System message: rules, reason, brief, one of a plugin, or a file.txt."""
-    system: str | None = setting(None, MODELS, flag=False)
-    """System message as a text; {rules}, {answer} and {details} are replaced by the usual parts."""
+    """System message: rules, brief, one of a plugin, or a file.txt, in which {rules}, {answer} and
+    {details} are replaced by the usual parts."""
     answers: AnswerForm = setting("text", MODELS)
     """text; json: a JSON object, by schema if the provider supports it; tools: a function for each
     kind of action."""
@@ -170,16 +169,11 @@ class ModelOptions(RunLimits):
 
     def _system(self, game: Game | None, max_turns: int | None) -> str | None:
         """Return the system message of the flags; None for the usual one."""
-        if self.system is not None and self.prompt != "rules":
-            raise UsageError("system=… and --prompt are mutually exclusive")
-        if game is None or (self.system is None and self.prompt == "rules"):
+        if game is None or self.prompt == "rules":
             return None
-        from arena.agents.system_prompts import fill_in, system_prompt
+        from arena.agents.system_prompts import system_prompt
 
-        limit = game.turn_limit(max_turns)
-        if self.system is None:
-            return system_prompt(self.prompt, game, self.answers, limit)
-        return fill_in(self.system, game, self.answers, limit)
+        return system_prompt(self.prompt, game, self.answers, game.turn_limit(max_turns))
 
     def service(self, dry_run: bool = False, batches: bool = False) -> LLMService:
         """Return the service of these flags; for a dry run one without keys and files."""

@@ -20,7 +20,7 @@ PROGRAM = re.compile(r"(?:^|[=,])\s*agent:")
 RUNS_CODE = ("reward_fn", "vllm_python", "address")
 """Ends of the names of settings whose values run code; a cluster of Ray at an address sends objects
 that are unpickled."""
-RUNS_NO_CODE = ("preset", "system")
+RUNS_NO_CODE = ("preset",)
 """Ends of the names of settings whose values are no SPECs. A file of presets is checked itself."""
 URL = re.compile(r"https?://[^\s,#]*", re.IGNORECASE)
 SENT_KEYS = ("ARENA_API_KEY", "ART_API_KEY", "ARENA_OPENAI_API_KEY")

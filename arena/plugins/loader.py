@@ -52,7 +52,6 @@ def fill(catalog: Catalog) -> Catalog:
     )
     for name, summary in (
         ("rules", "rules and notation"),
-        ("reason", "rules, and a request to think first"),
         ("brief", "notation only, for trained models"),
     ):
         catalog.add("prompt", name, f"arena.agents.system_prompts:{name}", summary)

@@ -23,9 +23,6 @@ def test_the_bundled_prompts(name: str, answers: AnswerForm) -> None:
     game = make_game(name)
     usual = system_message(game, answers).content
     assert system_prompt("rules", game, answers) == usual
-    reason = system_prompt("reason", game, answers)
-    assert reason.startswith(usual) and "step by step" in reason
-    assert ("thoughts" in reason.removeprefix(usual)) == (answers != "text")
     brief = system_prompt("brief", game, answers)
     assert len(brief) < len(usual) and game.text.rules() not in brief
     assert ("JSON" in brief) == (answers == "json")
@@ -62,17 +59,13 @@ def test_a_file(tmp_path: Path) -> None:
 
 def test_the_limit_of_turns_is_stated() -> None:
     limit = "The game ends undecided after turn 40."
-    for text in (
-        system_message(CLUEDO, "text", 40).content,
-        system_prompt("reason", CLUEDO, "text", 40),
-    ):
-        assert limit in text
+    assert limit in system_message(CLUEDO, "text", 40).content
     assert "undecided" not in system_message(CLUEDO).content
 
 
 def test_no_prompt() -> None:
-    with pytest.raises(UsageError, match="no prompt 'reson'; did you mean 'reason'?"):
-        system_prompt("reson", CLUEDO)
+    with pytest.raises(UsageError, match="no prompt 'brif'; did you mean 'brief'?"):
+        system_prompt("brif", CLUEDO)
 
 
 def shout(game: Game, answers: AnswerForm, turn_limit: int | None) -> str:

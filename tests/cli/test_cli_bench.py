@@ -144,7 +144,9 @@ def test_a_model_is_measured_with_its_faults(
     script = tmp_path / "replies.json"
     # One of three replies is legal; the others are corrected, or a fallback is played.
     script.write_text('"nonsense"\n"end turn"\n"nothing"\n' * 50)
-    named = ("--name", "A <b>model</b>", "--text-level", "events", "--set", "system=Win, {seat}.")
+    (tmp_path / "win.txt").write_text("Win, {seat}.")
+    prompt = ("--prompt", str(tmp_path / "win.txt"))
+    named = ("--name", "A <b>model</b>", "--text-level", "events", *prompt)
     words = ("--set", "max_fallbacks=0", *named)
     folder = submit(suite, f"scripted:{script}", tmp_path / "run", *words)
     card = SubmissionCard.model_validate_json((folder / "card.json").read_text())

@@ -77,7 +77,7 @@ REFUSED = {
 """Lines of arena.toml in the folder of another person, and words of the refusal."""
 ALLOWED = [
     "train.preset = 'demo'", "train.opponents = 'bot:novice'",
-    "models.prompt = 'here.txt'", "models.system = 'You are x, agent: win'",
+    "models.prompt = 'here.txt'",
     "llm_backend = 'http://localhost:8000/v1#m'", "train.server = 'http://[::1]:8000,vllm'",
 ]  # fmt: skip
 

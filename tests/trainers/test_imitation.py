@@ -172,10 +172,9 @@ def test_the_same_recipe_gives_the_same_weights_and_they_answer(tmp_path: Path) 
 
 def test_the_template_leaves_out_the_details_of_the_rules_only(tokenizer: Any) -> None:
     game = make_game("cluedo", players=3)
-    for name in ("rules", "reason"):
-        text = system_prompt(name, game, "text", 300)
-        lines = text.replace(HOW_TO_ANSWER["text"], SHORT_INSTRUCTION).splitlines()
-        kept = "\n".join(line for line in lines if not line.startswith("Details: "))
-        assert len(kept) < len(text)
-        chat = [{"role": "system", "content": text}]
-        assert tokenizer.apply_chat_template(chat, tokenize=False) == f"<|system|>{kept}<|end|>"
+    text = f"{system_prompt('rules', game, 'text', 300)}\nThink first."
+    lines = text.replace(HOW_TO_ANSWER["text"], SHORT_INSTRUCTION).splitlines()
+    kept = "\n".join(line for line in lines if not line.startswith("Details: "))
+    assert len(kept) < len(text)
+    chat = [{"role": "system", "content": text}]
+    assert tokenizer.apply_chat_template(chat, tokenize=False) == f"<|system|>{kept}<|end|>"

@@ -134,7 +134,8 @@ class AnswerReader:
     def incomplete(self, mentions: Iterable[Mention], text: str) -> Reading:
         """Return the failure of an answer without a whole action."""
         for mention in mentions:
-            if mention.parts.args and self.book.fitting(mention.parts, self.legal):
+            is_part = mention.parts.args and not mention.actions
+            if is_part and self.book.fitting(mention.parts, self.legal):
                 return failed("ambiguous", text[mention.start : mention.end])
         return failed("illegal", text)
 

@@ -131,12 +131,13 @@ class GameRun:
         if len(self.seeds) > 1:
             self.count_games(interrupted)
             scale = self.match.game.return_scale
-            for seat, spec in enumerate(self.match.specs):
+            names = display_names(self.match.specs)
+            for seat, (name, spec) in enumerate(zip(names, self.match.specs, strict=True)):
                 won = f"won {self.wins(seat)}"
                 if self.results and not scale.is_win_rate:
                     mean = sum(game.returns[seat] for game in self.results) / len(self.results)
                     won += f", mean {scale.name} {mean:.2f}"
-                echo(f"  seat {seat}  {spec:<24} {won}", file=sys.stderr)
+                echo(f"  {name:<{max(map(len, names))}}  {spec:<24} {won}", file=sys.stderr)
         elif interrupted:
             kept = "".join(f"; the unfinished game is kept: {path}" for path in self.unfinished)
             echo(f"interrupted{kept}", file=sys.stderr)
@@ -223,12 +224,13 @@ class GameRun:
 
     def _report_accounts(self, as_json: bool) -> None:
         """Print failures, the ledger, and the result as JSON."""
-        for seat, spec in enumerate(self.match.specs):
+        for seat, name in enumerate(display_names(self.match.specs)):
             texts = [failure.text for failure in self.failures if failure.player == seat]
             if texts:  # Fallback moves make the results doubtful.
+                spec, times = self.match.specs[seat], pluralize(len(texts), "time")
                 echo(
-                    f"warning: seat {seat} ({spec}) failed {pluralize(len(texts), 'time')}, and "
-                    f"fallback moves were played for it; the first time: {texts[0]}",
+                    f"warning: {name} ({spec}) failed {times}, and fallback moves were played for "
+                    f"it; the first time: {texts[0]}",
                     file=sys.stderr,
                 )
         if as_json:

@@ -283,9 +283,9 @@ def _seats(report: Report) -> tuple[Sequence[Grid], Sequence[Chart]]:
     """Return the values of the seats of a tournament, as a table and as a chart."""
     if not report.seats:
         return (), ()
-    rows = [(f"seat {effect.seat}", number(effect.effect, 0)) for effect in report.seats]
+    rows = [(f"seat {effect.seat + 1}", number(effect.effect, 0)) for effect in report.seats]
     grid = Grid("Value of each seat", ["seat", "rating points"], rows)
-    drawn = [(f"Seat {effect.seat}", effect.effect) for effect in report.seats]
+    drawn = [(f"Seat {effect.seat + 1}", effect.effect) for effect in report.seats]
     about, axis = "value of each seat, with 95 % intervals", ChartAxis("effect of the seat")
     known = any(interval.value is not None for _, interval in drawn)
     return [grid], [ForestChart("Seats", about, drawn, axis, 0.0)] if known else ()

@@ -67,7 +67,7 @@ class Credit:
             raise UsageError(
                 f"--credit judged: {game.name} does not value single decisions; take game"
             )
-        weights = {kind: each.weight for kind, each in kinds.items()} | JUDGED_WEIGHTS
+        weights = dict.fromkeys(kinds, 1.0) | JUDGED_WEIGHTS
         compared = {kind: each.compared for kind, each in kinds.items() if each.compared}
         return cls("judged", weights, compared)
 

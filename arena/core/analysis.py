@@ -151,17 +151,14 @@ class DecisionKind:
 
     value: Callable[[Assessment], float | None]
     """Value of the decision, higher for better; None if this one is not valued."""
-    unit: str
     about: str
     compared: str = ""
     """Name of the set of decisions whose mean value is subtracted. Kinds of one set are choices
     between which the player decides. Empty: the value is absolute, 0 for a neutral decision."""
-    weight: float = 1.0
-    """Default weight in the advantage of the turn."""
 
     @classmethod
     def of_measure(
-        cls, measure: str, unit: str, about: str, compared: str = "", sign: int = 1
+        cls, measure: str, about: str, compared: str = "", sign: int = 1
     ) -> DecisionKind:
         """Return a kind whose value is what an assessment contributes to a measure."""
 
@@ -169,7 +166,7 @@ class DecisionKind:
             part = assessment.measurements.get(measure)
             return sign * part.total / part.weight if part and part.weight else None
 
-        return cls(value, unit, about, compared)
+        return cls(value, about, compared)
 
 
 @dataclass(frozen=True, slots=True)

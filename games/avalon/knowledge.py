@@ -43,16 +43,11 @@ MEASURES = (
 DECISION_KINDS = {
     "proposal": DecisionKind.of_measure(
         "clean_proposals",
-        "share",
         "probability of a team without evil, of that of the best team",
         "proposals",
     ),
     "vote": DecisionKind.of_measure(
-        "approved_evil",
-        "",
-        "-1 for a vote for a team with a provably evil member, else 0",
-        "",
-        sign=-1,
+        "approved_evil", "-1 for a vote for a team with a provably evil member, else 0", sign=-1
     ),
 }
 

@@ -250,7 +250,7 @@ class BattleshipAnalysis(GameAnalysis):
     measures = MEASURES
     decision_kinds: ClassVar = {
         "shot": DecisionKind.of_measure(
-            "hit_efficiency", "share", "probability of a hit, of that of the best shot", "shots"
+            "hit_efficiency", "probability of a hit, of that of the best shot", "shots"
         ),
     }
 

@@ -238,18 +238,12 @@ FACTS = {
 }
 
 DECISION_KINDS = {
-    "play": DecisionKind.of_measure(
-        "play_probability", "probability", "probability that the card fits", "plays"
-    ),
+    "play": DecisionKind.of_measure("play_probability", "probability that the card fits", "plays"),
     "discard": DecisionKind.of_measure(
-        "discard_risk",
-        "probability",
-        "minus the probability that a last copy is lost",
-        "discards",
-        sign=-1,
+        "discard_risk", "minus the probability that a last copy is lost", "discards", sign=-1
     ),
     "hint": DecisionKind.of_measure(
-        "hint_bits", "bits", "information of the hint for its receiver", "hints"
+        "hint_bits", "information of the hint for its receiver", "hints"
     ),
 }
 JUDGED = {

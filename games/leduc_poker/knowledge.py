@@ -273,10 +273,7 @@ class LeducAnalysis(GameAnalysis):
     measures = MEASURES
     decision_kinds: ClassVar = {
         "move": DecisionKind.of_measure(
-            "equilibrium_probability",
-            "probability",
-            "probability of the move in the equilibrium",
-            "moves",
+            "equilibrium_probability", "probability of the move in the equilibrium", "moves"
         ),
     }
     knowledge_type = LeducKnowledge

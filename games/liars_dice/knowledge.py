@@ -245,14 +245,10 @@ class LiarsDiceAnalysis(GameAnalysis):
     measures = (*MEASURES, *STATEMENT_MEASURES)
     decision_kinds: ClassVar = {
         "bid": DecisionKind.of_measure(
-            "bid_probability",
-            "probability",
-            "probability that the bid is true, by the own dice",
-            "bids",
+            "bid_probability", "probability that the bid is true, by the own dice", "bids"
         ),
         "challenge": DecisionKind.of_measure(
             "challenges_sound",
-            "",
             "1 if the challenged bid was false with at least 50 %, else 0",
             "challenges",
         ),

@@ -31,10 +31,7 @@ MEASURES = (
 
 DECISION_KINDS = {
     "vote": DecisionKind.of_measure(
-        "wolf_votes",
-        "share",
-        "probability that the vote hits a wolf, of that of the best vote",
-        "votes",
+        "wolf_votes", "probability that the vote hits a wolf, of that of the best vote", "votes"
     ),
 }
 

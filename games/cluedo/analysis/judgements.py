@@ -207,21 +207,20 @@ def _least(bits: float) -> str:
 
 DECISION_KINDS = {
     "suggestion": DecisionKind.of_measure(
-        "efficiency", "share", "expected bits of the question, of the best one", "questions"
+        "efficiency", "expected bits of the question, of the best one", "questions"
     ),
     "skipped question": DecisionKind(
-        lambda _: 0.0, "share", "a turn without a question gains nothing", "questions"
+        lambda _: 0.0, "a turn without a question gains nothing", "questions"
     ),
     "accusation": DecisionKind(
         # The expected value of +1 for a right and -1 for a wrong accusation: no luck in it.
         lambda assessment: 2 * AccusationFacts.of(assessment).probability - 1,
-        "",
         "2 p - 1, where p is the exact probability that it is right",
     ),
     "missed accusation": DecisionKind(
-        lambda _: -1.0, "", "-1 for a turn that ends although the envelope was provable"
+        lambda _: -1.0, "-1 for a turn that ends although the envelope was provable"
     ),
     "refutation": DecisionKind.of_measure(
-        "excess_leak", "bits", "minus the bits given away beyond the least", "refutations", sign=-1
+        "excess_leak", "minus the bits given away beyond the least", "refutations", sign=-1
     ),
 }

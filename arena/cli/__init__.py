@@ -77,7 +77,7 @@ COMMANDS = {
     "atropos": CommandEntry(
         "Exchange training games with Atropos.",
         commands={
-            "train": CommandEntry("Train a model on batches of games.", "atropos_train:train"),
+            "train": CommandEntry("Train a model on batches of games.", "atropos:train"),
             "serve": CommandEntry("Play games, and push them for training.", "atropos:serve"),
         },
     ),

@@ -157,7 +157,7 @@ def package(options: EnvironmentPackageOptions) -> int:
     """
     require("arena openenv", ("openenv",), "openenv")
     from arena.envs.hosting import HostedGame
-    from arena.envs.openenv.package import PackageOptions, write_package
+    from arena.envs.openenv.package import write_package
 
     for spec in options.specs:
         if Spec.parse(spec).prefix != "bot":
@@ -168,8 +168,7 @@ def package(options: EnvironmentPackageOptions) -> int:
     game, directory = options.make_game(), options.directory
     hosted = HostedGame(game, options.specs, options.text_level, options.max_turns)
     score, bounds = options.score(game), _bounds(options.reward_range)
-    contents = PackageOptions(options.name, options.reward, score, bounds)
-    written, *files = write_package(hosted, directory, contents)
+    written, *files = write_package(hosted, directory, options.name, options.reward, score, bounds)
     text = (
         f"{directory}: the package {written}, {len(files)} files\n"
         f"Check it: openenv validate {directory}   Serve it: "

@@ -6,23 +6,19 @@
         assert server.jobs[0]["experimental_config"]["ppo"] is False
 
 It registers models, stores checkpoints, accepts training jobs, reports their events, and answers
-chats with the weights of a step as vLLM does: token ids, log-probabilities, the prompt's ids. It
-loads adapters as vLLM does.
+chats with the weights of a step as vLLM does: token ids, log-probabilities, the prompt's ids.
 """
 
 from __future__ import annotations
 
-import threading
-import time
 from collections import deque
-from types import TracebackType
 from typing import Any, Literal, Self
 
-import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.responses import JSONResponse
 from starlette.routing import Route
+from trajectory_servers import serving
 
 KEY = "wandb-planted-0123456789abcdef"
 ENTITY = "a-team"
@@ -38,40 +34,23 @@ Ending = Literal["training_ended", "training_failed", "unavailable", "lost", "lo
 class WandbWire:
     """The server, as a context manager. One model; its steps are in `steps`."""
 
-    def __init__(self, port: int = 0) -> None:
+    def __init__(self) -> None:
         self.model: dict[str, Any] = {}
         self.steps: set[int] = {0}
         self.jobs: list[dict[str, Any]] = []
         self.chats: list[dict[str, Any]] = []
         self.deleted: list[int] = []
-        self.adapters: dict[str, str] = {}
         self.endings: deque[Ending] = deque()
         """Ends of the next jobs. Later jobs end with `training_ended`."""
         self._events: dict[str, list[dict[str, Any]]] = {}
-        config = uvicorn.Config(self._app(), port=port, log_level="critical", lifespan="off")
-        self._server = uvicorn.Server(config)
-        self._thread = threading.Thread(target=self._server.run, daemon=True)
+        self._serving = serving(self._app())
 
     def __enter__(self) -> Self:
-        self._thread.start()
-        while not self._server.started:
-            assert self._thread.is_alive(), "the server did not start"
-            time.sleep(0.005)
+        self.url = f"{self._serving.__enter__()}/v1"
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._server.should_exit = True
-        self._thread.join(10)
-
-    @property
-    def url(self) -> str:
-        port = self._server.servers[0].sockets[0].getsockname()[1]
-        return f"http://127.0.0.1:{port}/v1"
+    def __exit__(self, *raised: Any) -> None:
+        self._serving.__exit__(*raised)
 
     def _app(self) -> Starlette:
         models, jobs = "/v1/preview/models", "/v1/preview/training-jobs"
@@ -83,8 +62,6 @@ class WandbWire:
                 Route(jobs, self._take_job, methods=["POST"]),
                 Route(f"{jobs}/{{job}}/events", self._list_events, methods=["GET"]),
                 Route("/v1/chat/completions", self._chat, methods=["POST"]),
-                Route("/v1/load_lora_adapter", self._load, methods=["POST"]),
-                Route("/v1/unload_lora_adapter", self._unload, methods=["POST"]),
             ]
         )
 
@@ -156,19 +133,6 @@ class WandbWire:
         usage = {"prompt_tokens": 3, "completion_tokens": 3}
         answer = {"model": body["model"], "choices": [choice], "usage": usage}
         return JSONResponse({**answer, "prompt_token_ids": [1, 2, 3]})
-
-    async def _load(self, request: Request) -> Response:
-        body = await request.json()
-        assert request.headers["authorization"] == f"Bearer {KEY}"
-        if not body["lora_path"].startswith("/"):
-            return _fault(400, f"no adapter in {body['lora_path']}")
-        self.adapters[body["lora_name"]] = body["lora_path"]
-        return PlainTextResponse("Success: LoRA adapter added.")
-
-    async def _unload(self, request: Request) -> Response:
-        if self.adapters.pop((await request.json())["lora_name"], None) is None:
-            return _fault(404, "The lora adapter cannot be found.")
-        return PlainTextResponse("Success: LoRA adapter removed.")
 
 
 def _events(job: dict[str, Any], ending: str) -> list[dict[str, Any]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
-import threading
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,10 +13,10 @@ from typing import Any
 import httpx
 import pytest
 import torch
-import uvicorn
 from made_up_groups import credited, turn
 from pydantic import SecretStr
 from tiny_model import build_tiny_model
+from trajectory_servers import serving
 
 from arena.core.errors import StopPlaying, UsageError
 from arena.llm.backend import Completion, Message, Request, Sampling
@@ -51,18 +50,9 @@ class ModelServer:
     def start(self) -> None:
         self.sampler = Sampler(self._model, slots=4, threads=1)
         self._app = make_app(self.sampler, ServeOptions(lora_root=self._root), key=self._key)
-        listener = socket.create_server(("127.0.0.1", self._port))
-        self._port = listener.getsockname()[1]
-        config = uvicorn.Config(
-            self._answer, interface="asgi3", lifespan="off", log_level="error", ws="none"
-        )
-        self._server = uvicorn.Server(config)
-        self._thread = threading.Thread(target=self._server.run, args=([listener],))
-        self._thread.start()
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self._port}"
+        self._serving = serving(self._answer, self._port, interface="asgi3")
+        self.url = self._serving.__enter__()
+        self._port = int(self.url.rpartition(":")[2])
 
     def ignore_adapters(self) -> None:
         """Load adapters, and answer with the base model all the same."""
@@ -88,8 +78,7 @@ class ModelServer:
         await self._app(scope, replay, send)
 
     def stop(self) -> None:
-        self._server.should_exit = True
-        self._thread.join(10)
+        self._serving.__exit__(None, None, None)
         self.sampler._finalizer()
 
     def restart(self) -> None:

@@ -33,7 +33,7 @@ from trainers.trajectory import (
     TokenSequence,
     TrajectoryGroup,
 )
-from trainers.weight_sync.in_process import InProcess
+from trainers.weight_sync.bridge import InProcess
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -244,7 +244,7 @@ def broken(groups: list[TrajectoryGroup]) -> list[TrajectoryGroup]:
 def test_old_weights_are_forgotten_but_found_again(
     tmp_path: Path, base: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("trainers.weight_sync.in_process.SERVED_BYTES", 0)  # Room for two.
+    monkeypatch.setattr("trainers.weight_sync.bridge.SERVED_BYTES", 0)  # Room for two.
 
     async def run() -> None:
         trainer = opened(tmp_path, base)

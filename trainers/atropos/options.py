@@ -14,8 +14,7 @@ from arena.core.errors import UsageError
 from arena.episodes.files import write_whole
 from arena.llm.config import Config, setting
 from arena.llm.settings import BudgetLimits
-from trainers.config.config import RunSettings, TrainConfig, UpdateSettings
-from trainers.hosts.host import check_used
+from trainers.config.config import RunSettings, UpdateSettings
 
 GAME = "atropos"
 """Placeholder of the game in `TrainConfig`: only the environments know what is played."""
@@ -72,14 +71,6 @@ USED_SETTINGS = frozenset(
     {*RunSettings.model_fields, *UpdateSettings.model_fields, *BudgetLimits.model_fields}
 )
 """Settings of `TrainConfig` that training on batches reads; others would have no effect."""
-
-
-def check_settings(config: TrainConfig) -> None:
-    """Raise UsageError for a setting that would have no effect."""
-    reason = (
-        "without effect, since environments play the games of arena atropos train; leave it out"
-    )
-    check_used(config, USED_SETTINGS, reason)
 
 
 class RunIdentity(BaseModel):

@@ -112,7 +112,7 @@ class EmbeddedHost:
 def make_bridge(request: HostRequest, trainer: EmbeddedTrainer) -> Bridge:
     """Return the bridge of --server and --weight-sync, not started."""
     if not request.config.server:
-        from trainers.weight_sync.in_process import InProcess
+        from trainers.weight_sync.bridge import InProcess
 
         return InProcess(trainer)
     from trainers.weight_sync import server_bridge

@@ -11,12 +11,23 @@ shared_vllm   the optimizer writes into the memory of vLLM's weights
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from contextlib import AbstractAsyncContextManager
+import asyncio
+import time
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Protocol
 
+from torch import Tensor
+
 from arena.llm.backend import Backend
+from backends.embedded import SamplerBackend
+from backends.embedded.layers import merged
+from trainers.hosts.embedded_trainer import EmbeddedTrainer
 from trainers.trajectory import TrajectoryGroup
+
+SERVED_BYTES = 2**30
+"""Weights of training steps that stay loaded for answers; the least recently used step goes first,
+and two stay whatever their size."""
 
 
 class Bridge(Protocol):
@@ -51,3 +62,80 @@ class Bridge(Protocol):
 
     async def close(self) -> None:
         """Stop the run's own server, and close the connections."""
+
+
+class InProcess:
+    """A `Bridge` to the sampler of this process: new weights are copied into it as `NAME@STEP`."""
+
+    def __init__(self, trainer: EmbeddedTrainer) -> None:
+        self.trainer = trainer
+        self._last_requests: dict[int, float] = {}
+        """Time of the last request for each step that is served."""
+        self._max_served = 2
+
+    async def start(self) -> None:
+        await self._serve_newest()
+
+    @asynccontextmanager
+    async def updating(self) -> AsyncIterator[None]:
+        """Do nothing: the sampler has a copy of the weights."""
+        yield
+
+    async def publish(self, step: int, groups: Sequence[TrajectoryGroup]) -> dict[str, float]:
+        await self._serve_newest()
+        self.evict()
+        return {}
+
+    def policy(self, step: int | None) -> SamplerBackend:
+        trainer = self.trainer
+        if step is not None:
+            self.served_name(step)  # Raises now if the step is not kept.
+
+        # Read at each request: without `step` the answer comes from the newest weights.
+        def version() -> int:
+            return trainer.step if step is None else step
+
+        return SamplerBackend(trainer.sampler, lambda: self.served_name(version()), version)
+
+    async def keep(self, steps: Collection[int]) -> None:
+        for step in self._last_requests.keys() - {0, self.trainer.step, *steps}:
+            self._stop(step)
+
+    async def close(self) -> None:
+        """Do nothing: the trainer closes its sampler."""
+
+    def served_name(self, step: int) -> str:
+        """Return the name under which a step is served; load it if necessary.
+
+        Raises UsageError if the step is not kept.
+        """
+        name = f"{self.trainer.name}@{step}"
+        if name not in self.trainer.sampler.adapters:
+            self._serve(step, self.trainer.weights(step))
+        self._last_requests[step] = time.monotonic()
+        return name
+
+    def evict(self) -> None:
+        """Unload the least recently used steps; the newest step always stays."""
+        others = [step for step in self._last_requests if step != self.trainer.step]
+        others.sort(key=self._last_requests.__getitem__, reverse=True)
+        # Most recently used first; one of the places belongs to the newest step.
+        for step in others[self._max_served - 1 :]:
+            self._stop(step)
+
+    async def _serve_newest(self) -> None:
+        # In a thread: the sampler copies all weights.
+        trainer = self.trainer
+        await asyncio.to_thread(lambda: self._serve(trainer.step, trainer.learner.merged()))
+
+    def _serve(self, step: int, state: Mapping[str, Tensor]) -> None:
+        state = merged(state)
+        self.trainer.sampler.load_adapter_weights(f"{self.trainer.name}@{step}", state)
+        self._last_requests[step] = time.monotonic()
+        # At least 2: the newest step and one other, for example the starting policy.
+        self._max_served = max(2, SERVED_BYTES // sum(tensor.nbytes for tensor in state.values()))
+
+    def _stop(self, step: int) -> None:
+        """Unload the weights of a step; the next request for them loads them again."""
+        del self._last_requests[step]
+        self.trainer.sampler.unload_adapter(f"{self.trainer.name}@{step}")

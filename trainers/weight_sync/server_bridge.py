@@ -28,7 +28,7 @@ from trainers.hosts.embedded_trainer import EmbeddedTrainer
 from trainers.hosts.host import HostRequest
 from trainers.hosts.policy import HostedPolicy, ServedWeights, inference_server
 from trainers.trajectory import TrajectoryGroup
-from trainers.weight_sync.in_process import InProcess
+from trainers.weight_sync.bridge import InProcess
 from trainers.weight_sync.model_server import adapters_folder, server_of_run
 from trainers.weight_sync.weight_proof import (
     PROBE,

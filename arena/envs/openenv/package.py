@@ -6,7 +6,7 @@ import asyncio
 import json
 import keyword
 import re
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,37 +40,35 @@ MAX_PLAN_ACTIONS = 100
 
 
 @dataclass(frozen=True, slots=True)
-class PackageOptions:
-    """The name of a package, and its reward."""
-
-    name: str = ""
-    """A Python name; by default that of the game."""
-    reward: str = ""
-    """NAME=WEIGHT,…, which the server of the package reads again; empty: the game's return."""
-    score: Scoring | None = None
-    """The same as a function."""
-    bounds: tuple[float, float] | None = None
-    """Lowest and highest reward; by default those of the game's return."""
-
-
-@dataclass(frozen=True, slots=True)
 class RecordedGame:
     """The actions of one player in one game, as calls of tools, and its reward."""
 
     player: str
     """The bot, as a SPEC."""
     seed: int
+    seat: int
     actions: list[JsonValue]
     reward: float
 
-    def to_json(self) -> JsonValue:
-        """Return the game as a script replays it."""
-        facts: dict[str, JsonValue] = {"player": self.player, "seed": self.seed, "seat": SEAT}
-        return {**facts, "actions": self.actions, "reward": self.reward}
 
-
-def write_package(hosted: HostedGame, directory: Path, options: PackageOptions) -> list[str]:
+def write_package(
+    hosted: HostedGame,
+    directory: Path,
+    name: str = "",
+    reward: str = "",
+    score: Scoring | None = None,
+    bounds: tuple[float, float] | None = None,
+) -> list[str]:
     """Write a package into a new folder; return its name and the names of its files.
+
+    Args:
+        hosted: The game and its opponents.
+        directory: The new folder.
+        name: A Python name; by default that of the game.
+        reward: NAME=WEIGHT,…, which the server of the package reads again; empty: the game's
+            return.
+        score: The same as a function.
+        bounds: Lowest and highest reward; by default those of the game's return.
 
     Raises:
         UsageError: The folder exists, or the reward's range is unknown.
@@ -78,20 +76,20 @@ def write_package(hosted: HostedGame, directory: Path, options: PackageOptions) 
     """
     if directory.exists():
         raise UsageError(f"{directory} exists: name a new folder, nothing is overwritten")
-    name = options.name or f"arena_{re.sub(r'[^a-z0-9]+', '_', hosted.game.name.lower())}"
+    name = name or f"arena_{re.sub(r'[^a-z0-9]+', '_', hosted.game.name.lower())}"
     if not name.isidentifier() or keyword.iskeyword(name):
         raise UsageError(f"--name {name}: it must be a Python name, for example arena_cluedo")
-    bounds = _bounds(hosted.game, options)
-    oracle, floor = _evidence(hosted, options.score, bounds[1])
-    values = _values(hosted, name, options.reward, bounds, oracle)
+    low_high = _bounds(hosted.game, reward, bounds)
+    oracle, floor = _evidence(hosted, score, low_high[1])
+    values = _values(hosted, name, reward, low_high, oracle)
     plan = {
         "plan_schema_version": "1",
         "reset": {"episode_id": "validation", "seed": oracle.seed, "options": {"seat": SEAT}},
         "actions": oracle.actions[:MAX_PLAN_ACTIONS],
     }
     contents = filled_templates("arena.envs.openenv", values) | {
-        "validation/oracle.json": _json([oracle.to_json()]),
-        "validation/canaries.json": _json([floor.to_json()]),
+        "validation/oracle.json": _json([asdict(oracle)]),
+        "validation/canaries.json": _json([asdict(floor)]),
         "validation/runtime.json": _json(plan),
     }
     write_files(directory, contents)
@@ -134,11 +132,11 @@ def _values(
     }
 
 
-def _bounds(game: Game, options: PackageOptions) -> tuple[float, float]:
+def _bounds(game: Game, reward: str, given: tuple[float, float] | None) -> tuple[float, float]:
     """Return the range of the reward of any step, which is 0 before the end."""
-    if options.bounds is not None:
-        low, high = options.bounds
-    elif options.reward or not game.return_scale.is_bounded:
+    if given is not None:
+        low, high = given
+    elif reward or not game.return_scale.is_bounded:
         raise UsageError(
             f"the range of the reward of {game.name} is not known: give --reward-range LOW,HIGH"
         )
@@ -205,4 +203,4 @@ async def _record(
     reward = session.episode.outcome.returns[SEAT]
     if score is not None:
         reward = score(SeatEpisode(game, session.episode, SEAT)).reward
-    return RecordedGame(spec, seed, calls, float(reward))
+    return RecordedGame(spec, seed, SEAT, calls, float(reward))

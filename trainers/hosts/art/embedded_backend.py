@@ -24,7 +24,7 @@ from trainers.config.config import UpdateOptions
 from trainers.credit import Credit
 from trainers.hosts.art.convert import ArtGroup, Backend, TrainableModel, TrainResult, from_art
 from trainers.hosts.embedded_trainer import EmbeddedTrainer
-from trainers.weight_sync.in_process import InProcess
+from trainers.weight_sync.bridge import InProcess
 
 AnyModel: TypeAlias = TrainableModel[Any, Any]
 KEYWORDS = frozenset(field.name for field in fields(UpdateOptions)) - {"seed"}

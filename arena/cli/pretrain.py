@@ -10,7 +10,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from filelock import Timeout
 from pydantic import JsonValue
 
 from arena.cli.options import GameSetupOptions, OutputOptions
@@ -18,10 +17,10 @@ from arena.cli.terminal import progress_bar
 from arena.cli.train import let_threads_sleep
 from arena.core.errors import ArenaError, UsageError
 from arena.core.observation import TextLevel
-from arena.episodes.files import locked
 from arena.llm.config import setting
 from arena.plugins.catalog import require
 from trainers.pretrain.recipe import TeachSettings, make_recipe
+from trainers.runs.run_files import alone_in
 
 if TYPE_CHECKING:
     from trainers.pretrain.run import CurvePoint
@@ -126,7 +125,7 @@ def _run(
 ) -> dict[str, JsonValue]:
     """Start or continue the run in a folder; return its figures, with the folder as `out`."""
     try:
-        with _locked(out), _progress() as (notify, progress):
+        with alone_in(out, "arena pretrain"), _progress() as (notify, progress):
             figures = start(
                 out=out,
                 notify=notify,
@@ -153,19 +152,3 @@ def _progress() -> Iterator[tuple[Callable[[str], None], Callable[[CurvePoint], 
             bar.update(task, description=text, completed=point.step, total=point.of)
 
         yield partial(print, file=sys.stderr, flush=True), step
-
-
-@contextmanager
-def _locked(out: Path) -> Iterator[None]:
-    """Exclude other processes that write to this folder. Raises ArenaError if there is one."""
-    out.absolute().parent.mkdir(parents=True, exist_ok=True)
-    # Beside the folder, which a new run must find empty.
-    path = out.absolute().with_name(f".{out.name}.lock")
-    try:
-        with locked(path):
-            try:
-                yield
-            finally:
-                path.unlink(missing_ok=True)
-    except Timeout:
-        raise ArenaError(f"another arena pretrain is writing to {out}; wait for it") from None

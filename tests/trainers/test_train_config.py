@@ -210,7 +210,7 @@ def test_two_runs_do_not_write_to_one_folder(tmp_path: Path) -> None:
     config = config_in(tmp_path)
     write_run(config)
     plan = plan_run(config, resume=False)
-    with locked(lock_of(plan.files)):
+    with locked(lock_of(plan.files.folder)):
         for each in (plan, plan_run(config)):
             with pytest.raises(ArenaError, match="another arena train is writing"), open_run(each):
                 raise AssertionError("it has begun")

@@ -130,7 +130,7 @@ def open_run(plan: Plan) -> Iterator[RunFiles]:
     that, the old folder is moved back.
     """
     files = plan.files
-    with _locked(files):
+    with alone_in(files.folder, "arena train"):
         # The name is found under the lock, so no other process can take it.
         aside = free_name(files.folder)
         try:
@@ -146,41 +146,43 @@ def open_run(plan: Plan) -> Iterator[RunFiles]:
 
 
 @contextmanager
-def _locked(files: RunFiles) -> Iterator[None]:
-    """Hold the lock. If no run was created, remove the lock file and the folders made for it."""
-    log_dir = files.folder.parent
-    missing = [folder for folder in (log_dir, *log_dir.parents) if not folder.exists()]
-    path = lock_of(files)
+def alone_in(folder: Path, command: str) -> Iterator[None]:
+    """Exclude other processes of the command that write to a folder, which may not exist yet.
+
+    If it does not exist afterwards, the lock file and the folders made for it are removed.
+    """
+    parent, path = folder.absolute().parent, lock_of(folder)
+    missing = [each for each in (parent, *parent.parents) if not each.exists()]
     with ExitStack() as held:
         try:
-            log_dir.mkdir(parents=True, exist_ok=True)
+            parent.mkdir(parents=True, exist_ok=True)
             held.enter_context(locked(path))
         except Timeout:
-            message = f"another arena train is writing to {files.folder}; wait for it"
+            message = f"another {command} is writing to {folder}; wait for it"
             raise ArenaError(message) from None
         except OSError as error:
-            raise ArenaError(f"cannot write into {log_dir}: {error.strerror}") from None
+            raise ArenaError(f"cannot write into {parent}: {error.strerror}") from None
         try:
             yield
         finally:
-            if not files.folder.exists():
+            if not folder.exists():
                 path.unlink(missing_ok=True)
             held.close()
             with suppress(OSError):
                 # rmdir fails for a folder that has other files, which ends the clean-up.
-                for folder in missing:
-                    folder.rmdir()
+                for each in missing:
+                    each.rmdir()
 
 
-def lock_of(files: RunFiles) -> Path:
+def lock_of(folder: Path) -> Path:
     """Return the lock, beside the folder: that can be moved aside while the lock is held."""
-    folder = files.folder.resolve()
+    folder = folder.resolve()
     return folder.with_name(f"{folder.name}.lock")
 
 
 def is_training(files: RunFiles) -> bool:
     """Return whether a process is training in this folder now."""
-    return is_locked(lock_of(files))
+    return is_locked(lock_of(files.folder))
 
 
 def free_name(folder: Path) -> Path:

@@ -32,7 +32,7 @@ from dataclasses import dataclass, field
 from arena.core.errors import UsageError
 from arena.core.game import Game
 from trainers.config.config import CreditName, TrainConfig
-from trainers.rewards.scoring import TermSummary
+from trainers.rewards import TermSummary
 from trainers.runs.records import GroupCounts
 from trainers.trajectory import TrajectoryGroup, Turn
 

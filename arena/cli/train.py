@@ -23,9 +23,9 @@ from arena.llm.settings import Settings
 from arena.plugins.loader import make_game
 from trainers.config.config import OWNED_SERVERS, TrainConfig
 from trainers.config.presets import DEFAULT, layer_of, read_preset, settled
+from trainers.runs.document import checkpoint_name, delta_line, step_line
 from trainers.runs.records import RunFiles, RunState, StepRecord, as_json
 from trainers.runs.run_files import Plan, open_run, plan_run, read_config, read_state, run_files
-from trainers.runs.sentences import checkpoint_name, delta_line, step_line
 from trainers.runs.training_run import TrainingRun
 
 if TYPE_CHECKING:

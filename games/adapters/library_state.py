@@ -19,12 +19,17 @@ _SEED_TEXT = re.compile(r"seed (\d{1,10})")
 
 
 class LibraryState(State):
-    """A position of a library. A copy, or a position that was pickled, plays the moves again."""
+    """A position of a library that draws its own chance, from a seed that is drawn first.
+
+    The library's own object is never copied: it may share generators. A copy, or a position that
+    was pickled, plays the moves again.
+    """
 
     game: LibraryGame
 
     def __init__(self, game: LibraryGame) -> None:
         super().__init__(game)
+        self.to_act = (CHANCE,)
         self.steps: tuple[Step, ...] = ()
 
     @abstractmethod
@@ -40,6 +45,16 @@ class LibraryState(State):
                 f"{self.game.name}: the library failed at '{action}': {fault}"
             ) from error
         self.steps += (Step(player, action),)
+
+    def sample_chance(self, rng: random.Random) -> Action:
+        return LibrarySeed(rng.randrange(MOST_SEEDS))
+
+    def _is_possible(self, action: Action) -> bool:
+        return isinstance(action, LibrarySeed) and 0 <= action.seed < MOST_SEEDS
+
+    def _read_chance(self, text: str) -> Action | None:
+        written = _SEED_TEXT.fullmatch(text)
+        return LibrarySeed(int(written[1])) if written else None
 
     def clone(self) -> Self:
         twin = super().clone()
@@ -59,35 +74,3 @@ class LibraryState(State):
     def __setstate__(self, fields: dict[str, Any]) -> None:
         self.__dict__.update(fields)
         self._play_again()
-
-
-class SeededState(LibraryState):
-    """A position of a library that draws its own chance, from a seed that is drawn first.
-
-    The library's own object is never copied: it may share generators.
-    """
-
-    def __init__(self, game: LibraryGame) -> None:
-        super().__init__(game)
-        self.to_act = (CHANCE,)
-        self.env: Any = None
-
-    def sample_chance(self, rng: random.Random) -> Action:
-        return LibrarySeed(rng.randrange(MOST_SEEDS))
-
-    def _is_possible(self, action: Action) -> bool:
-        return is_seed(action)
-
-    def _read_chance(self, text: str) -> Action | None:
-        return read_seed(text)
-
-
-def is_seed(action: Action) -> bool:
-    """Return whether this is a seed that the libraries take."""
-    return isinstance(action, LibrarySeed) and 0 <= action.seed < MOST_SEEDS
-
-
-def read_seed(text: str) -> LibrarySeed | None:
-    """Return the seed that a text names; None if it names none."""
-    written = _SEED_TEXT.fullmatch(text)
-    return LibrarySeed(int(written[1])) if written else None

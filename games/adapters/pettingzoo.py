@@ -32,7 +32,7 @@ from games.adapters.library_game import (
     one_line_label,
     options_class,
 )
-from games.adapters.library_state import SeededState
+from games.adapters.library_state import LibraryState
 
 VIEW_PARAMETERS = ("render_mode", "screen_height", "screen_scaling")
 """Parameters of the library's own windows, which are not used here."""
@@ -74,13 +74,14 @@ class PettingZooGame(LibraryGame):
         return self.moves
 
 
-class PettingZooState(SeededState):
+class PettingZooState(LibraryState):
     """An environment with agents that move in turn (AEC), and the sum of their rewards."""
 
     game: PettingZooGame
 
     def __init__(self, game: PettingZooGame) -> None:
         super().__init__(game)
+        self.env: Any = None
         self.totals: tuple[float, ...] = (0.0,) * game.num_players
         self._legal = game.no_actions
         """Legal actions of the seat that acts."""

@@ -30,7 +30,7 @@ from games.adapters.library_game import (
     LibraryText,
     clean_lines,
 )
-from games.adapters.library_state import SeededState
+from games.adapters.library_state import LibraryState
 
 MOST_PLAYERS = 15
 """Seats that are tried when the option `players` is left open."""
@@ -155,13 +155,14 @@ class TextArenaText(LibraryText):
         return GameText.describe(self, observation, level, since)
 
 
-class TextArenaState(SeededState):
+class TextArenaState(LibraryState):
     """An environment and the generator that it draws from."""
 
     game: TextArenaGame
 
     def __init__(self, game: TextArenaGame) -> None:
         super().__init__(game)
+        self.env: Any = None
         self.generator = random.Random()
         """Random generator of the library; `begin` seeds it."""
         self._offered: ActionSet | None = None

@@ -26,9 +26,9 @@ from games.avalon.rules import (
     Propose,
     VoteOnTeam,
 )
-from games.hidden_roles.bots import RoleBot
 from games.hidden_roles.notes import members
 from games.hidden_roles.rules import PASS
+from games.hidden_roles.talk import RoleBot
 
 FAIL_RATE = 0.9
 """Assumed probability that an evil member of a team plays `fail`."""

@@ -44,17 +44,15 @@ SIGHT: Mapping[str, tuple[Literal["evil", "merlin"], frozenset[str]]] = {
 }
 """The kind of secret that a role sees, and the roles of the seats that it sees."""
 
-NUM_EVIL = {5: 2, 6: 2, 7: 3, 8: 3, 9: 3, 10: 4}
-"""Evil players by the number of players, from the rule book."""
-TEAM_SIZES = {
-    5: (2, 3, 2, 3, 3),
-    6: (2, 3, 4, 3, 4),
-    7: (2, 3, 3, 4, 4),
-    8: (3, 4, 4, 5, 5),
-    9: (3, 4, 4, 5, 5),
-    10: (3, 4, 4, 5, 5),
+BOARDS: Mapping[int, tuple[int, tuple[int, ...]]] = {
+    5: (2, (2, 3, 2, 3, 3)),
+    6: (2, (2, 3, 4, 3, 4)),
+    7: (3, (2, 3, 3, 4, 4)),
+    8: (3, (3, 4, 4, 5, 5)),
+    9: (3, (3, 4, 4, 5, 5)),
+    10: (4, (3, 4, 4, 5, 5)),
 }
-"""Members of the team of each mission, by the number of players, from the rule book."""
+"""Rule book: evil players and members of the team of each mission, by the number of players."""
 
 ADDED = {7: (OBERON,), 9: (MORDRED,), 10: (MORDRED, OBERON)}
 """Special roles of larger games, beside Merlin, Percival, the Assassin and Morgana."""
@@ -228,7 +226,7 @@ class Avalon(HiddenRolesGame):
     @cached_property
     def role_list(self) -> tuple[str, ...]:
         """The roles of the game, one per seat: good ones first."""
-        players, evil = self.num_players, NUM_EVIL[self.num_players]
+        players, (evil, _) = self.num_players, BOARDS[self.num_players]
         special: tuple[str, ...] = () if self.options.roles == "none" else (MERLIN, ASSASSIN)
         if self.options.roles == "standard":
             special = (MERLIN, PERCIVAL, ASSASSIN, MORGANA, *ADDED.get(players, ()))
@@ -250,7 +248,7 @@ class Avalon(HiddenRolesGame):
     @property
     def team_sizes(self) -> tuple[int, ...]:
         """Members of the team of each mission."""
-        return TEAM_SIZES[self.num_players]
+        return BOARDS[self.num_players][1]
 
     def fails_needed(self, mission: int) -> int:
         """Return the `fail` cards that make a mission fail; missions count from 0."""

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arena import Action, ActionSet, Decision, Event, Observation, Say, Seat, Spoken
-from games.hidden_roles.bots import RoleBot
 from games.hidden_roles.notes import Worlds
 from games.hidden_roles.rules import PASS, ClaimCheck, ClaimRole, Suspect
+from games.hidden_roles.talk import RoleBot
 from games.werewolf.notes import WerewolfNotes
 from games.werewolf.rules import (
     HEAL,

@@ -9,10 +9,10 @@ from arena.core.errors import IllegalAction
 from games.avalon.bots import AvalonNaive
 from games.avalon.rules import (
     APPROVE,
+    BOARDS,
     FAIL,
     REJECT,
     SUCCESS,
-    TEAM_SIZES,
     Assassinate,
     Avalon,
     AvalonState,
@@ -54,7 +54,7 @@ def test_standard_roles_and_team_sizes(players: int) -> None:
     assert len(evil) == {5: 2, 6: 2, 7: 3, 8: 3, 9: 3, 10: 4}[players]
     assert {"Merlin", "Percival", "Assassin", "Morgana"} <= set(game.role_list)
     assert [game.fails_needed(n) for n in range(5)] == [1, 1, 1, 2 if players >= 7 else 1, 1]
-    assert game.team_sizes == TEAM_SIZES[players]
+    assert game.team_sizes == BOARDS[players][1]
 
 
 def test_who_sees_whom() -> None:

@@ -36,11 +36,10 @@ from arena.episodes.measurement import assessments, measure_seats
 from arena.episodes.record import Episode
 from arena.evaluation.statistics import rate
 from arena.testing import check_game
-from games.hidden_roles.bots import EXPECTED
 from games.hidden_roles.knowledge import FLOOR, belief_score
 from games.hidden_roles.notes import RoleNotes
 from games.hidden_roles.rules import PASS, ClaimSide, DealRoles, HiddenRolesGame
-from games.hidden_roles.talk import Listener, RoleTalk, talker_rates
+from games.hidden_roles.talk import EXPECTED, Listener, RoleTalk, talker_rates
 from games.negotiation.rules import ACCEPT, DealItems, ProposeDivision, worth
 from games.werewolf.bots import WerewolfTalker
 from games.werewolf.rules import DOCTOR, SEER, VILLAGER, WOLF

@@ -15,7 +15,7 @@ from games.adapters.library_game import (
     LibraryMoved,
     LibrarySeed,
 )
-from games.adapters.library_state import LibraryState, is_seed, read_seed
+from games.adapters.library_state import LibraryState
 from games.adapters.open_spiel import library
 from games.adapters.open_spiel.game import OpenSpielGame
 
@@ -42,9 +42,8 @@ class OpenSpielState(LibraryState):
         self._outcomes: list[tuple[int, float]] | None = None
         """Results of chance here and their probabilities; None before they are asked for."""
         self.spiel: Any = None
-        if game.is_sampled:
-            self.to_act = (CHANCE,)
-        else:
+        # A game that draws by itself begins with its seed.
+        if not game.is_sampled:
             self.spiel = game.spiel.new_initial_state()
             self._set_players()
 
@@ -95,7 +94,7 @@ class OpenSpielState(LibraryState):
 
     def _is_possible(self, action: Action) -> bool:
         if self.spiel is None:
-            return is_seed(action)
+            return super()._is_possible(action)
         if not isinstance(action, LibraryChance):
             return False
         possible = any(n == action.number and p > 0 for n, p in self._listed_outcomes())
@@ -103,7 +102,7 @@ class OpenSpielState(LibraryState):
 
     def _read_chance(self, text: str) -> Action | None:
         if self.spiel is None:
-            return read_seed(text)
+            return super()._read_chance(text)
         written = _CHANCE_TEXT.fullmatch(text)
         number = int(written[1]) if written else -1
         listed = any(n == number for n, _ in self._listed_outcomes())

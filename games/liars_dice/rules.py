@@ -266,11 +266,9 @@ def hand_distribution(dice: int, faces: int) -> tuple[tuple[Hand, float], ...]:
     """
     found = []
     for hand in combinations_with_replacement(range(1, faces + 1), dice):
-        orders = math.factorial(dice)
         # Orders of equal dice are the same throw.
-        for count in Counter(hand).values():
-            orders //= math.factorial(count)
-        found.append((hand, orders / faces**dice))
+        same = math.prod(map(math.factorial, Counter(hand).values()))
+        found.append((hand, math.factorial(dice) // same / faces**dice))
     return tuple(found)
 
 

@@ -97,9 +97,7 @@ def test_the_last_player_with_dice_wins() -> None:
     state.apply(2, CHALLENGE)
     assert state.returns() == (-1 / 2, 1, -1 / 2)
     assert state.reason() == "only Player 1 has dice left"
-
-
-def test_the_loser_begins_the_next_round() -> None:
+    # The loser begins the next round.
     game = LiarsDice(players=3, dice=2, rounds="last_standing")
     state = after(game, [(1, 1), (2, 2), (3, 3)], "bid 1 two", "bid 1 five", "challenge")
     for hand in [(1, 1), (2,), (3, 3)]:

@@ -24,7 +24,7 @@ from arena import (
 )
 from arena.core.action import Action
 from arena.core.analysis import WeightedSum
-from arena.core.errors import IllegalAction, InvalidAction, UsageError
+from arena.core.errors import IllegalAction, InvalidAction
 from arena.episodes.measurement import measure_seats
 from arena.testing import check_game
 from games.negotiation.knowledge import NegotiationKnowledge, bargaining_reference
@@ -59,28 +59,27 @@ def keep(*numbers: int) -> ProposeDivision:
 
 
 def test_an_accepted_offer_divides_the_items() -> None:
-    state = after(DEAL, keep(1, 0, 1))
-    assert state.offer == ((1, 0, 1), (0, 4, 0)) and state.returns() == (0, 0)
-    state.apply(1, ACCEPT)
-    assert state.is_terminal
-    assert state.returns() == (10, 8)
-    # Whether it is Pareto-optimal would tell each player about the values of the other.
-    assert state.reason() == "agreement on the offer of Player 0"
-
-
-def test_the_first_player_cannot_accept() -> None:
     state = after(DEAL)
-    # 2 * 5 * 2 divisions.
+    # 2 * 5 * 2 divisions, and nothing to accept yet.
     assert len(state.legal_actions(0)) == 20
     for action in (ACCEPT, REJECT, keep(2, 0, 0)):
         with pytest.raises(IllegalAction):
             state.apply(0, action)
+    state.apply(0, keep(1, 0, 1))
+    assert state.offer == ((1, 0, 1), (0, 4, 0)) and state.returns() == (0, 0)
+    state.apply(1, ACCEPT)
+    assert state.is_terminal and state.returns() == (10, 8)
+    # Whether it is Pareto-optimal would tell each player about the values of the other.
+    assert state.reason() == "agreement on the offer of Player 0"
 
 
 def test_the_last_turn_is_an_answer() -> None:
-    offers = [keep(1, 4, 1)] * 3
-    state = after(DEAL, *offers, turns=4)
+    state = after(DEAL, keep(1, 4, 1), keep(1, 4, 1), turns=4)
+    # A fallback gives nothing away.
+    assert list(state.game.fallback_actions(state.observe(0))) == [keep(1, 4, 1)]
+    state.apply(0, keep(1, 4, 1))
     assert list(state.legal_actions(1)) == [ACCEPT, REJECT]
+    assert list(state.game.fallback_actions(state.observe(1))) == [ACCEPT]
     refused = state.clone()
     refused.apply(1, REJECT)
     assert refused.is_terminal and refused.returns() == (0, 0)
@@ -119,12 +118,6 @@ def test_chance_deals_only_by_the_rule() -> None:
             state.parse(wrong)
     with pytest.raises(IllegalAction):
         state.apply(CHANCE, DealItems((1, 4, 1), ((9, 0, 1), (9, 0, 1))))
-
-
-@pytest.mark.parametrize("options", [{"turns": 41}, {"turns": 2}, {"talk": "x"}])
-def test_options_are_checked(options: dict[str, Any]) -> None:
-    with pytest.raises(UsageError, match=next(iter(options))):
-        Negotiation(**options)
 
 
 # The rule of the deal and exact knowledge
@@ -203,15 +196,12 @@ def test_reference_points_equal_brute_force(seed: int) -> None:
 
 
 def test_measures_of_a_known_deal() -> None:
-    game = Negotiation(talk=False)
-    assert bargaining_reference(DEAL.counts, DEAL.values).nash == (10, 8)
-    state = after(DEAL, keep(1, 4, 1), keep(1, 4, 1), keep(1, 1, 1), ACCEPT)
-    assert state.returns() == (10, 6)
     reference = bargaining_reference(DEAL.counts, DEAL.values)
+    assert list(reference.nash) == [10, 8]
     assert (10, 6) not in reference.frontier and (10, 8) in reference.frontier
-    match = Match(game, ["bot:conceder"] * 2, seed=3)
-    episode = asyncio.run(play(match, match.seat()))
-    for seat, measured in enumerate(measure_seats(game, episode)):
+    match = Match(Negotiation(talk=False), ["bot:conceder"] * 2, seed=3)
+    episode = asyncio.run(play(match))
+    for seat, measured in enumerate(measure_seats(match.game, episode)):
         assert measured["agreements"] == WeightedSum(1.0)
         assert measured["nash_ratio"].total == episode.outcome.returns[seat]
         assert 0 <= measured["welfare"].total <= measured["welfare"].weight
@@ -227,12 +217,10 @@ def test_walking_away_ends_the_game_for_its_points() -> None:
     late = after(DEAL, keep(1, 4, 1), keep(1, 4, 1), REJECT, walk_away=3, turns=3)
     assert late.returns() == (0, 0)  # No deal in time is not walking away.
     assert "each player scores 3 points" in state.game.text.rules()
-
-
-def test_nash_counts_from_the_points_of_walking_away() -> None:
+    # Nash's solution counts from these points; no division gives both players nine of them.
     assert bargaining_reference(DEAL.counts, DEAL.values, 8).nash == (10, 8)
-    # No division gives both players nine points, so the best outcome is to walk away.
     assert bargaining_reference(DEAL.counts, DEAL.values, 9).nash == (9, 9)
+    check_game(make_game("negotiation", walk_away=4), range(1))
 
 
 # Bots, other libraries, conformance
@@ -253,20 +241,15 @@ def test_returns_equal_those_of_open_spiel() -> None:
     game = Negotiation(talk=False)
     numbers = {tuple(offer.quantities): n for n, offer in enumerate(reference.all_offers())}
     for number, instance in enumerate(reference.all_instances()):
-        rng, state, other = (
-            random.Random(number),
-            game.initial_state(),
-            reference.new_initial_state(),
-        )
+        rng, state = random.Random(number), game.initial_state()
+        other = reference.new_initial_state()
         state.apply(CHANCE, DealItems(tuple(instance.pool), tuple(map(tuple, instance.values))))
         other.apply_action(number)
         while not state.is_terminal:
             player = other.current_player()
             assert state.to_act == (player,)
-            legal: dict[int, Action] = {
-                numbers[action.kept]: action
-                for action in state.legal_actions(player).of(ProposeDivision)
-            }
+            offers = state.legal_actions(player).of(ProposeDivision)
+            legal: dict[int, Action] = {numbers[offer.kept]: offer for offer in offers}
             if ACCEPT in state.legal_actions(player):
                 legal[other.agree_action()] = ACCEPT
             if state.may_offer:
@@ -279,16 +262,3 @@ def test_returns_equal_those_of_open_spiel() -> None:
             state.apply(player, legal[chosen])
             other.apply_action(chosen)
         assert other.is_terminal() and other.returns() == pytest.approx(list(state.returns()))
-
-
-def test_conformance_of_other_options() -> None:
-    check_game(make_game("negotiation", walk_away=4), range(1))
-
-
-def test_fallback_gives_nothing_away() -> None:
-    state = after(DEAL, turns=3)
-    game = state.game
-    assert list(game.fallback_actions(state.observe(0))) == [keep(1, 4, 1)]
-    for _ in range(2):
-        state.apply(state.to_act[0], keep(1, 4, 1))
-    assert list(game.fallback_actions(state.observe(0))) == [ACCEPT]

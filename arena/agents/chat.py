@@ -61,14 +61,12 @@ class ChatOptions:
     """Replaces the system message of the game."""
     thinking_room: int = THINKING_ROOM
     """Tokens by which the longest reply grows with a model that thinks."""
-    examples: int = 0
-    """Number of the game's examples in the prompt."""
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return the options as JSON; some of them only if they differ from the default."""
         fields = {**asdict(self), "sampling": self.sampling.to_json()}
         # Newer than the first replays, so that equal settings have equal headers.
-        usual = {"system": None, "thinking_room": THINKING_ROOM, "examples": 0}
+        usual = {"system": None, "thinking_room": THINKING_ROOM}
         return {n: v for n, v in fields.items() if n not in usual or v != usual[n]}
 
 
@@ -112,18 +110,11 @@ def system_message(
     return Message("system", f"{game.text.rules()}\n{HOW_TO_ANSWER[answers]}{last}")
 
 
-def opening(
-    game: Game, options: ChatOptions, level: TextLevel, turn_limit: int | None = None
-) -> list[Message]:
-    """Return the messages before the first question: the system message and examples."""
-    system = options.system
-    if system is None:
-        system = system_message(game, options.answers, turn_limit).content
-    messages = [Message("system", system)]
-    for example in game.text.examples()[: options.examples]:
-        messages.append(Message("user", example.observation.text(level)))
-        messages.append(Message("assistant", write_answer(example.action, options.answers)))
-    return messages
+def opening(game: Game, options: ChatOptions, turn_limit: int | None = None) -> Message:
+    """Return the system message: that of the options, else that of the game."""
+    if options.system is not None:
+        return Message("system", options.system)
+    return system_message(game, options.answers, turn_limit)
 
 
 def write_answer(action: Action, answers: AnswerForm) -> str:
@@ -142,12 +133,11 @@ class Chat:
     """The messages between the table and one player, after the `opening`."""
 
     def __init__(
-        self, opening: Sequence[Message], mode: ChatMode = "append", level: TextLevel = "notes"
+        self, opening: Message, mode: ChatMode = "append", level: TextLevel = "notes"
     ) -> None:
         self.mode = mode
         self.level = level
-        self.messages = [*opening]
-        self._opening_length = len(opening)
+        self.messages = [opening]
         self.scratchpad = ""
         """The model's own notes, which a rebuilt chat repeats."""
         self.forgotten = 0
@@ -157,7 +147,7 @@ class Chat:
 
     def ask(self, observation: Observation) -> None:
         """Ask for a decision, with the news or the whole observation."""
-        if self.mode == "fresh" or len(self.messages) == self._opening_length:
+        if self.mode == "fresh" or len(self.messages) == 1:
             self._rebuild(observation)
         else:
             self._add(observation.text(self.level, self._read))
@@ -175,7 +165,7 @@ class Chat:
     @property
     def repeated(self) -> int:
         """Number of messages at the start that the next request repeats."""
-        return self._opening_length if self.mode == "fresh" else len(self.messages)
+        return 1 if self.mode == "fresh" else len(self.messages)
 
     def shorten(self, observation: Observation) -> bool:
         """Ask the same in fewer words; return False if nothing can be left out any more.
@@ -185,7 +175,7 @@ class Chat:
         """
         # Only one question: the chat was rebuilt already, so events must go. Halving reaches the
         # end after log2(events) calls.
-        if len(self.messages) <= self._opening_length + 1:
+        if len(self.messages) <= 2:
             if observation.num_events - self.forgotten < 2:
                 return False
             self.forgotten += (observation.num_events - self.forgotten + 1) // 2
@@ -193,7 +183,7 @@ class Chat:
         return True
 
     def _rebuild(self, observation: Observation) -> None:
-        del self.messages[self._opening_length :]
+        del self.messages[1:]
         text = observation.text(self.level, forget=self.forgotten)
         # Last, so that a provider's cache of prompts keeps the events before.
         own = f"\nYour notes:\n{neutralise(self.scratchpad)}" if self.scratchpad else ""

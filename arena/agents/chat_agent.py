@@ -57,10 +57,10 @@ class ChatAgent:
         scaffold, level = Spec.parse(spec).scaffold, text_level_of(spec, seat.text_level)
         check_scaffold(scaffold, seat)
         self._keeps_notes = scaffold == "scratchpad"
-        first, *others = opening(seat.game, options, level, seat.turn_limit)
+        first = opening(seat.game, options, seat.turn_limit)
         if self._keeps_notes:
             first = Message("system", f"{first.content}\n{INSTRUCTION}")
-        self._chat = Chat([first, *others], options.chat, level)
+        self._chat = Chat(first, options.chat, level)
         self.last_request = Request(())
         """The last request; the record of an attempt has only the messages added since."""
 

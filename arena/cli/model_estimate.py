@@ -63,7 +63,7 @@ class PromptRecorder(ChatRecorder):
     def __init__(self, bot: Agent, spec: str, match: Match) -> None:
         self.options = options = match.chat or ChatOptions()
         level = text_level_of(spec, match.text_level)
-        first = opening(match.game, options, level, match.turn_limit)
+        first = opening(match.game, options, match.turn_limit)
         super().__init__(bot, Chat(first, options.chat, level))
         self.requests: list[Request] = []
         self.reply_tokens = 0

@@ -113,8 +113,6 @@ class ModelOptions(RunLimits):
     """For a decision without a legal reply. random: a harmless legal move. stop: the run ends."""
     probe: bool = setting(True, MODELS, flag=False)
     """Check model and key with one request before several games."""
-    examples: int = setting(0, MODELS, flag=False, ge=0, le=20)
-    """Examples of good decisions in the prompt."""
     beliefs: bool = setting(False, MODELS, flag=False)
     """Ask the model for its beliefs too, and score them: one more call per decision."""
     logprobs: bool = setting(False, MODELS, flag=False)
@@ -164,7 +162,6 @@ class ModelOptions(RunLimits):
             self._system(game, max_turns),
             # A limit that the user chooses includes the thinking.
             0 if self.max_tokens else THINKING_ROOM,
-            self.examples,
         )
 
     def _system(self, game: Game | None, max_turns: int | None) -> str | None:

@@ -227,14 +227,6 @@ def _unpickle(
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class PromptExample:
-    """A decision of a good player."""
-
-    observation: Observation
-    action: Action
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
 class FirstGame:
     """A guided game for people: its deal is fixed, and hints explain their first turns."""
 
@@ -353,10 +345,6 @@ class GameText:
     def labels(self, observation: Observation) -> Mapping[str, Action]:
         """Return further texts of the legal actions, as the prompt shows them; by default none."""
         return {}
-
-    def examples(self) -> Sequence[PromptExample]:
-        """Return examples of good decisions for prompts, the most useful first; by default none."""
-        return ()
 
     def belief_question(self, observation: Observation) -> str | None:
         """Return a question to a player about hidden information; the default is None."""

@@ -1,18 +1,13 @@
-"""Words of Cluedo for models: rules, forms of the legal actions, synonyms, examples.
+"""Words of Cluedo for models: rules, forms of the legal actions, synonyms.
 
 Trained checkpoints depend on the exact wording of the rules and forms of the default options.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Iterator, Mapping
 
-from arena import Action, ActionSet, GameText, Seat
-from arena.agents.agent import act_now
-from arena.core.action import CHANCE
-from arena.core.observation import PromptExample
-from arena.core.seeds import stream
+from arena import Action, ActionSet, GameText
 from games.cluedo.facts import Facts
 from games.cluedo.rules import board
 from games.cluedo.rules.events import (
@@ -166,34 +161,6 @@ def _card_synonyms(game: CluedoSetting) -> Iterator[tuple[str, str]]:
                 yield from ((phrase, card) for phrase in phrases)
 
 
-# Examples
-
-
-@lru_cache(maxsize=8)
-def _examples(game: CluedoSetting) -> Sequence[PromptExample]:
-    """Return one decision of each kind from a game of detectives: first to suggest and to show."""
-    # Imported here: nothing else in this module needs exact knowledge.
-    from games.cluedo.bots import Detective
-
-    rng = stream(0, "examples")
-    state = game.initial_state()
-    bots = [Detective(Seat(game, player, rng)) for player in range(game.num_players)]
-    found: dict[str, PromptExample] = {}
-    while not state.is_terminal:
-        player = state.to_act[0]
-        if player == CHANCE:
-            state.apply(CHANCE, state.sample_chance(rng))
-            continue
-        observation = state.observe(player)
-        action = act_now(bots[player], observation).action
-        if len(observation.legal_actions) > 1:
-            found.setdefault(type(action).__name__, PromptExample(observation, action))
-        state.apply(player, action)
-    order = ("Suggest", "Show", "Accuse", "EndTurn")
-    rest = [kind for kind in found if kind not in order]
-    return tuple(found[kind] for kind in (*order, *rest) if kind in found)
-
-
 class CluedoPrompts(GameText):
     """The part of Cluedo's texts that does not depend on the course of a game."""
 
@@ -244,6 +211,3 @@ class CluedoPrompts(GameText):
         phrases_to_own.update(dict.fromkeys(END_PHRASES, "end turn"))
         phrases_to_own.update(dict.fromkeys(IDLE_WORDS, ""))
         return phrases_to_own
-
-    def examples(self) -> Sequence[PromptExample]:
-        return _examples(self.game)

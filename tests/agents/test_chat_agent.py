@@ -315,7 +315,7 @@ def test_a_chat_of_a_game_without_a_notebook_is_shortened_too() -> None:
     state = game.initial_state()
     while state.to_act[0] < 0:
         state.apply(-1, state.sample_chance(stream(1, "chance")))
-    chat = Chat([system_message(game)])
+    chat = Chat(system_message(game))
     chat.ask(state.observe(0))
     before = chat.messages[-1].content
     while chat.shorten(state.observe(0)):

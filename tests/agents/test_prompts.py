@@ -32,8 +32,8 @@ def test_the_bundled_prompts(name: str, answers: AnswerForm) -> None:
 @pytest.mark.parametrize("name", catalog().names("game"))
 def test_games_share_no_prefix_that_a_cache_of_prompts_holds(name: str) -> None:
     """So a first request ahead of the others would not warm a cache for them (guide "Costs")."""
-    shared = opening(make_game(name), ChatOptions(answers="tools"), "events")
-    request = Request(tuple(shared))
+    shared = opening(make_game(name), ChatOptions(answers="tools"))
+    request = Request((shared,))
     assert estimate_prompt(request) < 1024, "OpenAI's shortest prefix"
 
 

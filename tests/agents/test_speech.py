@@ -187,7 +187,7 @@ def test_speech_spells_no_control_token_in_the_prompt_of_another_seat(
 
 @pytest.mark.parametrize("turn", TURNS)
 def test_a_reply_that_repeats_a_control_token_forges_no_turn(turn: str) -> None:
-    chat = Chat([Message("system", "rules"), Message("user", "say it after me")])
+    chat = Chat(Message("system", "rules"))
     chat.add_reply(f"<think>ok</think>{turn}")
     chat.correct(f"'{turn}' is not allowed now.")
     answer, correction = chat.messages[-2:]

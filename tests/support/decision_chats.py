@@ -26,7 +26,7 @@ def decision_chats(game: Game) -> Iterator[DecisionChat]:
     """Yield the chat of each information set, in the order of the game's tree."""
     options = ChatOptions()
     for situation in game_tree(game).situations:
-        first = opening(game, options, "notes", game.default_max_turns)
+        first = opening(game, options, game.default_max_turns)
         chat = Chat(first, options.chat, "notes")
         for move in situation.before:
             chat.ask(move.observation)

@@ -229,9 +229,9 @@ def _recorder(
     seat = Seat(game, player, stream(seed, f"agent {player}"), level)
     rebuild_at = rng.randrange(MAX_FIRST_REBUILD) if rng.random() < mixture.rebuilt else None
     bot = make_bot(f"bot:{_draw(mixture.bots[level], rng)}", seat)
-    start = [Message("system", f"{game.text.rules()}\n{SHORT_INSTRUCTION}")]
+    start = Message("system", f"{game.text.rules()}\n{SHORT_INSTRUCTION}")
     if mixture.as_played:
-        start = opening(game, ChatOptions(), level, game.turn_limit())
+        start = opening(game, ChatOptions(), game.turn_limit())
     chat = Chat(start, "append", level)
     notebook = ExactNotebook(game, player) if mixture.notebook else None
     return DemonstrationRecorder(bot, chat, rebuild_at, rng, mixture, notebook)

@@ -110,7 +110,7 @@ def _reply_faults(replay: Replay, game: Game, episode: Episode) -> Iterator[str]
     declared = list[str]()
     if options:
         limit = game.turn_limit(header.max_turns)
-        system = opening(game, options, header.text_level, limit)[0].content
+        system = opening(game, options, limit).content
         declared = [system, f"{system}\n{INSTRUCTION}"]
     for ply in episode.plies:
         for attempt in _ATTEMPTS.validate_python(ply.decision.details.get("attempts", [])):

@@ -91,5 +91,5 @@ def test_a_pawn_on_the_only_door_square_blocks_the_room() -> None:
     walk = board.walk(board.STARTS[0], "Lounge", 12, 1 << outside_lounge)
     assert not walk.enters
     assert walk.square is not None and walk.square != outside_lounge
-    assert not board.can_leave("Lounge", 1 << outside_lounge)
-    assert board.can_leave("Hall", 1 << outside_lounge)
+    assert not board.can_step_away("Lounge", 1 << outside_lounge)
+    assert board.can_step_away("Hall", 1 << outside_lounge)

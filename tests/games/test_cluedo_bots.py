@@ -128,18 +128,3 @@ def test_these_bots_never_accuse_falsely(bot: str) -> None:
         accusations = [e for ply in episode.plies for e in ply.events if isinstance(e, Accused)]
         assert all(event.correct for event in accusations)
         assert episode.outcome.winner is not None
-
-
-def test_bots_that_join_in_the_middle_know_as_much() -> None:
-    """An agent made late reads the same events, and decides the same."""
-    game = Cluedo(players=3)
-    episode = contest(game, ["bot:detective"] * 3, 4)
-    state = game.initial_state()
-    for ply in episode.plies[:12]:
-        state.apply(ply.player, ply.decision.action)
-    late = Detective(Seat(game, state.to_act[0], stream(0, "late")))
-    act_now(late, state.observe(state.to_act[0]))
-    early = Detective(Seat(game, late.player, stream(0, "late")))
-    for count in range(1, state.observe(late.player).num_events + 1):
-        early.observe_event(state.log.witnessed[late.player][count - 1])
-    assert (early.knowledge.possible() == late.knowledge.possible()).all()

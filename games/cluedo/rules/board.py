@@ -201,14 +201,9 @@ def steps_to(origin: int | str, room: str) -> int:
     return next(steps for steps, layer in layers if layer & OUTSIDE[room])
 
 
-def can_leave(room: str, occupied: int) -> bool:
-    """Return whether some door of `room` is not blocked by a pawn outside."""
-    return bool(OUTSIDE[room] & WALKABLE & ~occupied)
-
-
 def can_step_away(place: int | str, occupied: int) -> bool:
     """Return whether a pawn on a square or in a room can take a step, into a room included."""
     if isinstance(place, str):
-        return can_leave(place, occupied)
+        return bool(OUTSIDE[place] & WALKABLE & ~occupied)
     # A door, or a free square beside it: a room has place for any number of pawns.
     return place in DOORSTEPS or bool(AROUND[place] & ~occupied)

@@ -7,7 +7,7 @@ import random
 from dataclasses import dataclass
 from typing import Literal
 
-from arena import Action, Event, InvalidAction
+from arena import Action, Event
 from arena.core.event import PrivateEvent
 from games.cluedo.rules.cards import Deck, Triple
 
@@ -242,19 +242,13 @@ def sample_deal(rng: random.Random, deck: Deck, hand_sizes: tuple[int, ...]) -> 
     return DealCards(envelope, tuple(hands), deck.sort(remaining[start:]))
 
 
-def parse_deal(text: str, deck: Deck, hand_sizes: tuple[int, ...]) -> DealCards:
-    """Parse `str(DealCards)`.
-
-    Raises:
-        InvalidAction: The text does not deal each card of the deck exactly once.
-    """
+def read_deal(text: str) -> DealCards | None:
+    """Return the deal that a text names; None without envelope, hands and open cards."""
+    # The last pile, of open cards, may be empty but is always written.
     piles = [
         tuple(card for card in pile.split(", ") if card)
         for pile in text.removeprefix("deal ").split(" | ")
     ]
-    # Envelope, one pile per seat, open cards. The last pile may be empty but is always written.
-    if len(piles) == len(hand_sizes) + 2 and len(piles[0]) == 3:
-        deal = DealCards(Triple(*piles[0]), tuple(piles[1:-1]), piles[-1])
-        if is_complete(deal, deck, hand_sizes):
-            return deal
-    raise InvalidAction(f"'{text}' does not deal each card of the deck once")
+    if len(piles) < 3 or len(piles[0]) != 3:
+        return None
+    return DealCards(Triple(*piles[0]), tuple(piles[1:-1]), piles[-1])

@@ -19,9 +19,9 @@ import random
 import re
 from collections.abc import Callable
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
-from arena import CHANCE, Action, ActionSet, InvalidAction, State
+from arena import CHANCE, Action, ActionSet, State
 from games.cluedo.rules import board
 from games.cluedo.rules.cards import Triple
 from games.cluedo.rules.events import (
@@ -49,7 +49,7 @@ from games.cluedo.rules.events import (
     Unable,
     WeaponMoved,
     is_complete,
-    parse_deal,
+    read_deal,
     sample_deal,
 )
 
@@ -78,7 +78,7 @@ class BoardState(State):
         self.summoned: frozenset[str] = frozenset()
         self.throw = 0
 
-    def clone(self) -> BoardState:
+    def clone(self) -> Self:
         """Return an independent copy."""
         twin = super().clone()
         twin.places = self.places.copy()
@@ -330,18 +330,11 @@ class CluedoState(BoardState):
             return Throw(rng.randint(1, 6), rng.randint(1, 6))
         return sample_deal(rng, self.game.deck, self.game.hand_sizes)
 
-    def parse(self, text: str) -> Action:
-        """Parse `str(action)` for the actions that are possible here, those of chance included."""
+    def _read_chance(self, text: str) -> Action | None:
         if self.phase is TurnPhase.DEAL:
-            return parse_deal(text, self.game.deck, self.game.hand_sizes)
-        if self.phase is TurnPhase.DICE:
-            dice = re.fullmatch(r"throw ([1-6]) ([1-6])", text)
-            if not dice:
-                raise InvalidAction(
-                    f"'{text}' is not a throw of two dice; expected 'throw N N', N from 1 to 6"
-                )
-            return Throw(int(dice[1]), int(dice[2]))
-        return super().parse(text)
+            return read_deal(text)
+        dice = re.fullmatch(r"throw (\d) (\d)", text)
+        return Throw(int(dice[1]), int(dice[2])) if dice else None
 
     def returns(self) -> tuple[float, ...]:
         """Return 1 for the winner and 0 for every other player."""

@@ -20,7 +20,7 @@ from multiprocessing.connection import Connection
 from operator import attrgetter
 from subprocess import Popen
 from types import BuiltinMethodType, CellType, FunctionType, GeneratorType, MethodType, ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -222,31 +222,12 @@ ATOMS = frozenset({str, int, bool, bytes, complex, type(None), type(Ellipsis)})
 CONTAINERS = (dict, list, set, bytearray, deque)
 
 
-class ReferencePath(NamedTuple):
-    """Place of a value: a chain of attributes, keys and indices, the last one first."""
-
-    parent: ReferencePath | None
-    label: str
-    key: object = None
-
-    def __str__(self) -> str:
-        before = "" if self.parent is None else str(self.parent)
-        return before + (self.label if self.key is None else f"{self.label}[{self.key!r}]")
+Place = tuple[str, object]
+"""The end of a path, an attribute, key or index, and the value there."""
 
 
-class ReachableValue(NamedTuple):
-    """One value that is reachable: a token that represents it, and its place."""
-
-    token: Token
-    path: ReferencePath
-
-
-Child = tuple[str, object, object]
-"""Label and key of a place, and the value there."""
-
-
-def reachable(root: object, name: str = "observation") -> Iterator[ReachableValue]:
-    """Yield a token for each value that is reachable from `root`, in a canonical order.
+def reachable(root: object, name: str = "observation") -> Iterator[tuple[Token, str]]:
+    """Yield a token and the path of each value that is reachable from `root`, in canonical order.
 
     Types, modules and code are excluded; mutable containers of classes, closures and bound objects
     are included. The order of the elements of a set is ignored. Objects that can change are
@@ -256,39 +237,37 @@ def reachable(root: object, name: str = "observation") -> Iterator[ReachableValu
     alive: list[object] = []  # An id is unique only as long as its object lives.
     classes: set[type] = set()
     # An explicit stack: recursion would fail on long chains.
-    stack: list[tuple[object, ReferencePath]] = [(root, ReferencePath(None, name))]
+    stack: list[tuple[object, str]] = [(root, name)]
     while stack:
         value, path = stack.pop()
         token = _value_token(value)
         if token is not None:
-            yield ReachableValue(token, path)
+            yield token, path
             continue
         kind = type(value)
         # Of immutable values the identity does not matter: games may share them or not.
         if kind not in (tuple, frozenset) and not _is_frozen(kind):
             if id(value) in numbers:
-                yield ReachableValue(("visited", numbers[id(value)]), path)
+                yield ("visited", numbers[id(value)]), path
                 continue
             numbers[id(value)] = len(numbers)
             alive.append(value)
-        children = list(_children(value))
+        places = list(_places(value))
         if kind not in classes:
             classes.add(kind)
             # Only at the first instance, because all instances share them.
-            children += _class_containers(kind)
-        yield ReachableValue((kind, len(children)), path)
-        stack += [
-            (child, ReferencePath(path, label, key)) for label, key, child in reversed(children)
-        ]
+            places += _class_containers(kind)
+        yield (kind, len(places)), path
+        stack += [(child, path + end) for end, child in reversed(places)]
 
 
 def first_difference(tokens: Iterable[Token], other: object) -> str | None:
     """Compare the tokens of one object with another object; return the first place that differs."""
     expected = iter(tokens)
-    for found in reachable(other):
+    for found, path in reachable(other):
         token = next(expected, None)
-        if token != found.token:
-            return f"{found.path}: {_show(token)} in one world, {_show(found.token)} in the other"
+        if token != found:
+            return f"{path}: {_show(token)} in one world, {_show(found)} in the other"
     return None
 
 
@@ -318,19 +297,19 @@ def _is_frozen(kind: type) -> bool:
     return parameters is not None and parameters.frozen
 
 
-def _children(value: object) -> Iterator[Child]:
+def _places(value: object) -> Iterator[Place]:
     """Yield everything that one object refers to."""
     if isinstance(value, Mapping):
         for number, (key, item) in enumerate(value.items()):
-            yield ".keys()", number, key
-            yield "", key, item
+            yield f".keys()[{number}]", key
+            yield f"[{key!r}]", item
     elif isinstance(value, AbstractSet):
         # In the order of their tokens: the order of a set depends on hashes and is random.
         for item in sorted(value, key=_sort_key):
-            yield ".element", None, item
+            yield ".element", item
     elif isinstance(value, list | tuple | deque):
         for number, item in enumerate(value):
-            yield "", number, item
+            yield f"[{number}]", item
     else:
         yield from _bound_objects(value)
     if not isinstance(value, FunctionType | MethodType | BuiltinMethodType):
@@ -339,20 +318,20 @@ def _children(value: object) -> Iterator[Child]:
         yield from _properties(value)
 
 
-def _properties(game: Game) -> Iterator[Child]:
+def _properties(game: Game) -> Iterator[Place]:
     """Yield the values of the properties of a game."""
     for name in dir(type(game)):
         if isinstance(inspect.getattr_static(type(game), name), property):
             with suppress(AssertionError, AttributeError, NotImplementedError):
-                yield f".{name}", None, getattr(game, name)
+                yield f".{name}", getattr(game, name)
 
 
 def _sort_key(value: object) -> str:
     token = _value_token(value)
-    return repr([found.token for found in reachable(value)] if token is None else token)
+    return repr([found for found, _ in reachable(value)] if token is None else token)
 
 
-def _bound_objects(value: Any) -> Iterator[Child]:
+def _bound_objects(value: Any) -> Iterator[Place]:
     """Yield the objects that functions, iterators and the like hold, but not as attributes."""
     match value:
         case FunctionType():
@@ -367,32 +346,32 @@ def _bound_objects(value: Any) -> Iterator[Child]:
             # A finished generator has no frame.
             names = ["gi_frame.f_locals"] if value.gi_frame else []
         case random.Random():
-            yield ".getstate()", None, value.getstate()
+            yield ".getstate()", value.getstate()
             return
         case weakref.ref():
-            yield "()", None, value()
+            yield "()", value()
             return
         case _:
             return
     for name in names:
-        yield f".{name}", None, attrgetter(name)(value)
+        yield f".{name}", attrgetter(name)(value)
 
 
-def _attributes(value: object) -> Iterator[Child]:
+def _attributes(value: object) -> Iterator[Place]:
     """Yield the attributes of an instance, from its `__dict__` and from slots."""
     kind: Any = type(value)
     attributes: dict[str, object] = getattr(value, "__dict__", {})
     names = [name for name in _slot_names(kind) if hasattr(value, name)]
     for name, item in attributes.items():
-        yield f".{name}", None, item
+        yield f".{name}", item
     for name in names:
-        yield f".{name}", None, getattr(value, name)
+        yield f".{name}", getattr(value, name)
     # Types of C have neither; their pickle is the only general way to their state.
     if not (attributes or names or isinstance(value, Collection) or _is_frozen(kind)):
         yield from _pickled_state(value)
 
 
-def _pickled_state(value: object) -> Iterator[Child]:
+def _pickled_state(value: object) -> Iterator[Place]:
     """Yield the state of an object of a C type, as far as its pickle has it."""
     try:
         reduced = value.__reduce_ex__(4)
@@ -401,7 +380,7 @@ def _pickled_state(value: object) -> Iterator[Child]:
     if isinstance(reduced, tuple):
         for number, part in enumerate(reduced):
             if not callable(part):
-                yield ".__reduce__()", number, part
+                yield f".__reduce__()[{number}]", part
 
 
 @functools.cache
@@ -416,10 +395,10 @@ def _slot_names(kind: Any) -> tuple[str, ...]:
     return tuple(name for name in names if name not in ("__dict__", "__weakref__"))
 
 
-def _class_containers(kind: type) -> list[Child]:
+def _class_containers(kind: type) -> list[Place]:
     """Return the containers that hang on a class, where they can change and all instances share."""
     return [
-        (f".__class__.{name}", None, value)
+        (f".__class__.{name}", value)
         for base in kind.__mro__
         for name, value in vars(base).items()
         if isinstance(value, CONTAINERS) and not (name.startswith("__") and name.endswith("__"))

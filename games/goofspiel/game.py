@@ -198,23 +198,14 @@ class GoofspielState(State):
         self.to_act = (CHANCE,) if self.prizes else ()
         self.log.append(BidsRevealed(self.prize, bids, winner, self.points))
 
-    @property
-    def _leaders(self) -> list[int]:
-        most = max(self.points)
-        return [player for player, points in enumerate(self.points) if points == most]
-
     def returns(self) -> tuple[float, ...]:
         """Return 1 shared by the leaders and -1 shared by the others; 0 if all are equal."""
-        if self.to_act:
-            return (0.0,) * self.game.num_players
-        leaders = self._leaders
-        others = self.game.num_players - len(leaders)
-        if not others:
-            return (0.0,) * self.game.num_players
-        return tuple(
-            1 / len(leaders) if player in leaders else -1 / others
-            for player in range(self.game.num_players)
-        )
+        players, most = self.game.num_players, max(self.points)
+        leaders = [player for player, points in enumerate(self.points) if points == most]
+        if self.to_act or len(leaders) == players:
+            return (0.0,) * players
+        won, lost = 1 / len(leaders), -1 / (players - len(leaders))
+        return tuple(won if player in leaders else lost for player in range(players))
 
     def reason(self) -> str:
         points = zip(self.game.seat_names, self.points, strict=True)

@@ -238,7 +238,7 @@ class Node:
     ],
 )
 def test_first_difference(first: object, second: object, place: str | None) -> None:
-    tokens = [found.token for found in reachable(first, "x")]
+    tokens = [token for token, _ in reachable(first, "x")]
     difference = first_difference(tokens, second)
     found = None if difference is None else difference.split(":")[0]
     assert found == (place and place.replace("x", "observation", 1))
@@ -249,9 +249,9 @@ def test_an_observation_holds_no_list_of_the_log_and_no_state() -> None:
     state.apply(-1, state.sample_chance(random.Random(0)))
     observation = state.observe(0)
     lists = [
-        str(found.path)
-        for found in reachable(observation)
-        if isinstance(found.token, tuple) and found.token[0] in (list, KuhnPokerState, State)
+        path
+        for token, path in reachable(observation)
+        if isinstance(token, tuple) and token[0] in (list, KuhnPokerState, State)
     ]
     assert lists == ["observation._witnessed.events"]
     before = state.log.copy()

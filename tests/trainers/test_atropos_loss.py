@@ -173,7 +173,7 @@ def test_log_probabilities_are_those_of_the_temperature(learner: Learner) -> Non
     [[mixed]] = minibatches(rows, 1, 10**6, "0")
     assert plain.packed.temperatures is None and mixed.packed.temperatures is not None
     untied = learner.architecture.model_copy(update={"tied": False})
-    weights = learner.state()
+    weights = learner.merged()
     # Times 20, since a new model is nearly uniform.
     head = 20 * weights["model.embed_tokens.weight"]
     weights |= {"lm_head.weight": head}
@@ -197,9 +197,9 @@ def test_small_steps_change_every_weight_of_a_bfloat16_checkpoint(tmp_path: Path
     path = folder / "model.safetensors"
     save_file({n: t.bfloat16() for n, t in load_file(path).items()}, path, {"format": "pt"})
     learner = Learner(folder)
-    before = learner.state()
+    layer = "model.layers.0.mlp.down_proj.weight"
+    before = learner.merged()[layer].clone()
     options = UpdateOptions(loss_fn="ppo", learning_rate=1e-6, minibatches=1, threads=1)
     learner.update([row([1.0] * 3), row([-1.0] * 2, 1)], options)
-    layer = "model.layers.0.mlp.down_proj.weight"
-    changed = learner.state()[layer] != before[layer]
+    changed = learner.merged()[layer] != before
     assert changed.float().mean() > 0.99

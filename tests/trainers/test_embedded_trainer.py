@@ -88,7 +88,7 @@ def test_a_checkpoint_is_what_transformers_and_the_sampler_load(
         assert not list(folder.parent.glob(".*"))
         merge_checkpoint(folder)
         stored = load_file(folder / "model.safetensors")
-        assert same(stored, trainer.learner.state())
+        assert same(stored, trainer.learner.merged())
         theirs = AutoModelForCausalLM.from_pretrained(folder)
         assert same(stored, {n: t.detach() for n, t in theirs.named_parameters()})
         if lora is not None:
@@ -187,33 +187,33 @@ def test_a_step_that_fails_leaves_the_last_one(
                     with pytest.raises(OSError, match="disk"):
                         await trainer.train(groups, UpdateOptions(**UPDATE))
                 assert trainer.step == step
-                assert same(trainer.learner.state(), calm.learner.state())
+                assert same(trainer.learner.merged(), calm.learner.merged())
             await trainer.train(groups, UpdateOptions(**UPDATE))
             await calm.train(groups, UpdateOptions(**UPDATE))
         assert same(load_file(trainer.checkpoint(2) / OPTIMIZER),
                     load_file(calm.checkpoint(2) / OPTIMIZER))  # fmt: skip
         with pytest.raises(ArenaError, match="the gradient is not finite"):
             await trainer.train(broken(made_up(trainer, 2)), UpdateOptions(**UPDATE))
-        assert same(trainer.learner.state(), calm.learner.state())
+        assert same(trainer.learner.merged(), calm.learner.merged())
         await trainer.close()
         await calm.close()
 
     asyncio.run(run())
 
 
-@pytest.mark.parametrize("name", [OPTIMIZER, "model.safetensors"])
-@pytest.mark.parametrize("content", [b"", b"not a tensor in it", None])
-def test_a_broken_checkpoint_is_named(
-    tmp_path: Path, base: Path, name: str, content: bytes | None
-) -> None:
+def test_a_broken_checkpoint_is_named(tmp_path: Path, base: Path) -> None:
     async def run() -> None:
         trainer = opened(tmp_path, base)
         await trainer.train(made_up(trainer, 1), UpdateOptions(**UPDATE))
         await trainer.close()
-        path = trainer.checkpoint(1) / name
-        path.unlink() if content is None else path.write_bytes(content)
-        with pytest.raises(ArenaError, match=rf"0001 cannot be read: {name}.*--fresh"):
-            opened(tmp_path, base)
+        for name in (OPTIMIZER, "model.safetensors"):
+            path = trainer.checkpoint(1) / name
+            good = path.read_bytes()
+            for content in (b"", b"not a tensor in it", None):
+                path.unlink() if content is None else path.write_bytes(content)
+                with pytest.raises(ArenaError, match=rf"0001 cannot be read: {name}.*--fresh"):
+                    opened(tmp_path, base)
+            path.write_bytes(good)
 
     asyncio.run(run())
 
@@ -322,7 +322,7 @@ def test_checkpoints_as_they_are_found_in_the_wild(
         assert next(AutoModelForCausalLM.from_pretrained(ours).parameters()).dtype == torch.float32
         await trainer.close()
         trainer = opened(tmp_path / "two", ours, lora=lora)
-        assert same(trainer.learner.state(), {n: stored[n] for n in trainer.learner.state()})
+        assert same(trainer.learner.merged(), {n: stored[n] for n in trainer.learner.merged()})
         assert not trainer.learner.moments()
         await trainer.close()
 

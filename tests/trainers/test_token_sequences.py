@@ -87,7 +87,7 @@ def gradient(
     generator = torch.Generator().manual_seed(5)
     reference = {
         name: weight + 0.1 * torch.randn(weight.shape, generator=generator)
-        for name, weight in learner.state().items()
+        for name, weight in learner.merged().items()
     }
     options = UpdateOptions(**asdict(loss))
     learner._optimizer_step(batches, options, reference, divisor=100.0)

@@ -123,7 +123,7 @@ def test_a_step_changes_the_tensors_and_transformers_loads_them(
     # The same step with recomputed activations gives the same weights.
     other = Learner(folder, lora=lora)
     other.update(made_up(), replace(UPDATE, gradient_checkpointing=True))
-    for tensor, value in other.state().items():
+    for tensor, value in other.merged().items():
         torch.testing.assert_close(value, after[tensor], rtol=0, atol=1e-6)
     merge_checkpoint(tmp_path / "0001")
     assert same(read_state_dict(tmp_path / "0001"), after)

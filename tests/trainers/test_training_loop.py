@@ -151,21 +151,13 @@ def test_a_run_that_is_extended_forgets_its_last_figures(base: Path, tmp_path: P
 def test_a_collapse_stops_the_run(base: Path, tmp_path: Path) -> None:
     folder, view = tmp_path / "x", Notes()
 
-    class Dumb(Faulty):
+    def silent(found: Completion) -> Completion:
         """After the first step it names no action."""
-
-        def policy(self, step: int | None = None) -> Backend:
-            return Silenced(self._inner.policy(step), None)
-
-    class Silenced(FaultyBackend):
-        async def complete(self, request: Request) -> Completion:
-            found = await super().complete(request)
-            text = "?" if found.policy_version else found.choices[0].text
-            return replace(found, choices=(replace(found.choices[0], text=text),))
+        text = "?" if found.policy_version else found.choices[0].text
+        return replace(found, choices=(replace(found.choices[0], text=text),))
 
     config = small(base, steps=3)
-    host = Dumb(EmbeddedHost(HostRequest(config, folder, quick())))
-    stopped = asyncio.run(GRPO(config, host, folder, view, quick()).complete())
+    stopped = asyncio.run(faulty(config, folder, view=view, change=silent).complete())
     assert (stopped.status, stopped.step) == ("stopped", 2)
     assert "0% of replies are legal, after 100%" in stopped.reason
     assert any(stopped.reason in line for line in view.said)
@@ -258,20 +250,13 @@ def test_ratios_correct_for_how_tokens_were_drawn(
 def test_tokens_without_the_chance_they_were_drawn_with_are_not_trained(
     base: Path, tmp_path: Path
 ) -> None:
-    class Plain(Faulty):
-        def policy(self, step: int | None = None) -> Backend:
-            return PlainBackend(self._inner.policy(step), None)
-
-    class PlainBackend(FaultyBackend):
-        async def complete(self, request: Request) -> Completion:
-            found = await super().complete(request)
-            tokens = tuple(replace(t, sampled_logprob=None) for t in found.choices[0].tokens)
-            return replace(found, choices=(replace(found.choices[0], tokens=tokens),))
+    def plain(found: Completion) -> Completion:
+        tokens = tuple(replace(t, sampled_logprob=None) for t in found.choices[0].tokens)
+        return replace(found, choices=(replace(found.choices[0], tokens=tokens),))
 
     def run(name: str, **changes: Any) -> RunState:
-        config, folder = small(base, **changes), tmp_path / name
-        host = Plain(EmbeddedHost(HostRequest(config, folder, quick())))
-        return asyncio.run(GRPO(config, host, folder, Notes(), quick()).complete())
+        run = faulty(small(base, **changes), tmp_path / name, change=plain)
+        return asyncio.run(run.complete())
 
     for name, changes in (("guided", {"guided": True}), ("cold", {"temperature": 0.5})):
         with pytest.raises(StopPlaying, match="probabilities it samples with"):
@@ -310,9 +295,11 @@ class Faulty:
         inner: EmbeddedHost,
         fault: Callable[[Request], Awaitable[None]] | None = None,
         updates: list[Exception] | None = None,
+        change: Callable[[Completion], Completion] = lambda found: found,
     ) -> None:
         self._inner = inner
         self._fault = fault
+        self._change = change
         self._updates = updates or []
 
     def __getattr__(self, name: str) -> Any:
@@ -324,19 +311,19 @@ class Faulty:
         return await self._inner.train(groups, settings)
 
     def policy(self, step: int | None = None) -> Backend:
-        return FaultyBackend(self._inner.policy(step), self._fault)
+        return FaultyBackend(self._inner.policy(step), self)
 
 
 class FaultyBackend:
-    def __init__(self, inner: Backend, fault: Callable[[Request], Awaitable[None]] | None) -> None:
+    def __init__(self, inner: Backend, host: Faulty) -> None:
         self._inner = inner
-        self._fault = fault
+        self._host = host
         self.model, self.context_length = inner.model, inner.context_length
 
     async def complete(self, request: Request) -> Completion:
-        if self._fault is not None:
-            await self._fault(request)
-        return await self._inner.complete(request)
+        if self._host._fault is not None:
+            await self._host._fault(request)
+        return self._host._change(await self._inner.complete(request))
 
     async def close(self) -> None: ...
 
@@ -491,17 +478,8 @@ def test_a_dead_backend_ends_the_run_and_what_is_finished_is_kept(
 
 
 def test_an_answer_of_other_weights_stops_the_run(base: Path, tmp_path: Path) -> None:
-    class Stale(Faulty):
-        def policy(self, step: int | None = None) -> Backend:
-            return StaleBackend(self._inner.policy(step), None)
-
-    class StaleBackend(FaultyBackend):
-        async def complete(self, request: Request) -> Completion:
-            return replace(await super().complete(request), policy_version=7)
-
-    config, folder = small(base), tmp_path / "x"
-    host = Stale(EmbeddedHost(HostRequest(config, folder, quick())))
-    run = GRPO(config, host, folder, Notes(), quick())
+    folder = tmp_path / "x"
+    run = faulty(small(base), folder, change=lambda found: replace(found, policy_version=7))
     with pytest.raises(StopPlaying, match="weights of step 7 have answered, not those of step 0"):
         asyncio.run(run.complete())
     assert rows_of(folder)[-1].step == 0 and not list((folder / "checkpoints").iterdir())

@@ -83,12 +83,6 @@ class Learner:
         """Return all weights under transformers' names; the next update changes some of them."""
         return {name: tensor.detach() for name, tensor in merged(self.weights()).items()}
 
-    def state(self) -> dict[str, Tensor]:
-        """Return a copy of all weights on the CPU, without gradients."""
-        # `cpu` does not copy a tensor that is there already. Without `clone` the next update would
-        # change the returned weights.
-        return {name: tensor.cpu().clone() for name, tensor in self.merged().items()}
-
     def score(
         self, packed: PackedSequences, options: UpdateOptions, weights: StateDict | None = None
     ) -> TokenScores:

@@ -196,7 +196,7 @@ class NewModel:
         measured = examples[: min(count, MOST_MEASURED)]
         self.validation[:] = batches(measured, recipe, np.random.default_rng(0))
         # A model that has learned another stage needs no slow start.
-        return Stage(plan, len(examples), 0 if stage else recipe.warmup_steps, part.until)
+        return Stage(plan, len(examples), 0 if stage else recipe.warmup_steps)
 
     def state(self) -> dict[str, Any]:
         states = {f"optimizer {n}": o.state_dict() for n, o in enumerate(self.optimizers)}

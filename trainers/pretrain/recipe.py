@@ -25,9 +25,6 @@ class CurriculumStage:
     """Options of the game, added to those of the recipe."""
     players: Mapping[int, float]
     games: int
-    until: float = 1.0
-    """Share of held-out notebook entries without a fault at which the next stage begins; 1: after
-    all games."""
     redrawn: str = ""
     """Option that each game sets to its seed; empty: none."""
     own_rows: float = 0.0
@@ -89,12 +86,12 @@ class Recipe:
 
 NOTEBOOK_STAGES = (
     CurriculumStage({"suspects": 3, "weapons": 3, "rooms": 3}, {3: 1.0}, 3000),
-    CurriculumStage({"suspects": 3, "weapons": 3, "rooms": 3}, {3: 1.0}, 3000, 1.0, "names_seed"),
+    CurriculumStage({"suspects": 3, "weapons": 3, "rooms": 3}, {3: 1.0}, 3000, "names_seed"),
     CurriculumStage(
-        {"suspects": 4, "weapons": 4, "rooms": 5}, {3: 0.5, 4: 0.5}, 3000, 1.0, "names_seed", 0.5
+        {"suspects": 4, "weapons": 4, "rooms": 5}, {3: 0.5, 4: 0.5}, 3000, "names_seed", 0.5
     ),
     # Read twice: inferences from one of three cards are found late, in some seeds very late.
-    CurriculumStage({}, {3: 0.25, 4: 0.5, 5: 0.15, 6: 0.1}, 6000, 1.0, "names_seed", 0.5, 2),
+    CurriculumStage({}, {3: 0.25, 4: 0.5, 5: 0.15, 6: 0.1}, 6000, "names_seed", 0.5, 2),
 )
 """Curriculum of decks for a notebook."""
 BOARD_STAGES = (

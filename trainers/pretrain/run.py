@@ -63,19 +63,12 @@ class HeldOut:
 
 @dataclass(frozen=True, slots=True)
 class Stage(Generic[Batch]):
-    """The batches of a stage, in their order, and how it ends."""
+    """The batches of a stage, in their order."""
 
     plan: Sequence[Batch]
     chats: int
     """Number of chats that are learned."""
     warmup_steps: int
-    until: float = 1.0
-    """Share of right notebook entries at which the stage ends early; 1: after all batches."""
-
-    def ends_at(self, point: CurvePoint) -> bool:
-        """Return whether the next stage begins after this point."""
-        reached = point.notebook is not None and point.notebook >= self.until
-        return point.step == point.of or reached
 
 
 class Student(Protocol[Batch]):
@@ -199,12 +192,10 @@ class PretrainingRun:
                 notify(str(point))
                 seconds = time.perf_counter() - started
                 run = replace(run, curve=(*run.curve, point), step=point.step, seconds=seconds)
-                if ends := stage.ends_at(point):
+                if point.step == point.of:
                     run = replace(run, stage=number + 1, step=0, chats=run.chats + stage.chats)
                 if can_resume:
                     run.write(out, student.state())
-                if ends:
-                    break
         figures: dict[str, JsonValue] = {
             **self.settings,
             "chats": run.chats,

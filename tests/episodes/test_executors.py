@@ -20,7 +20,7 @@ from cluedo_server import legal_answer
 from scripted_table import quick
 
 from arena.agents.chat import ChatOptions
-from arena.core.errors import ArenaError, BudgetSpent, StopPlaying
+from arena.core.errors import ArenaError, BudgetSpent
 from arena.core.event import Decision
 from arena.core.observation import Observation
 from arena.episodes.executors import Executor, LocalExecutor, make_executor
@@ -243,30 +243,29 @@ def test_the_budget_counts_a_game_of_this_process_once() -> None:
     assert asyncio.run(go()).plies
 
 
-def test_a_model_that_does_not_play_ends_the_run() -> None:
-    async def run(pool: ProcessPool) -> None:
-        await play_seed(pool, 1, SPECS)
+class LostClass:
+    """A class that no worker can import."""
 
-    with pytest.raises(StopPlaying, match="3 of 3 decisions were fallback moves"):
-        with_processes(run, lambda _: ScriptedReply("I do not know."), max_fallbacks=3)
+    def __reduce__(self) -> tuple[object, ...]:
+        return (__import__, ("no_such_module",))
+
+    def __call__(self) -> None:
+        """Do nothing."""
 
 
-def test_a_fault_of_the_game_is_raised_with_its_place() -> None:
+def test_errors_of_the_work_are_raised_and_lost_workers_are_replaced(tmp_path: Path) -> None:
     async def run(pool: ProcessPool) -> None:
         with pytest.raises(LookupError, match="no such thing") as caught:
             await pool.compute(fail)
         assert "in fail" in "".join(caught.value.__notes__)
         with pytest.raises(Exception, match=r"pickle"):
             await pool.compute(return_a_function)
-        # The worker goes on.
-        assert await play_seed(pool, 2)
-        assert pool.lost == 0
-
-    with_processes(run)
-
-
-def test_a_game_that_kills_every_worker_is_a_clear_error() -> None:
-    async def run(pool: ProcessPool) -> None:
+        with pytest.raises(ModuleNotFoundError, match="no_such_module"):
+            await pool.compute(LostClass())
+        assert await play_seed(pool, 2) and pool.lost == 0, "the worker goes on"
+        episode = await pool.compute(partial(exhaust_memory_once, tmp_path, 3))
+        assert timeless(episode) == timeless(await asyncio.to_thread(play_here, 3))
+        assert pool.lost == 1
         with pytest.raises(ArenaError) as lost:
             await pool.compute(be_killed, "game 7 (seed 3)")
         assert str(lost.value) == (
@@ -274,18 +273,8 @@ def test_a_game_that_kills_every_worker_is_a_clear_error() -> None:
             "killed by SIGKILL (out of memory?); finished games are kept: continue with --resume, "
             "if memory is short with fewer --workers"
         )
-        assert pool.lost == MAX_LOSSES
-        # The executor goes on with new workers.
-        assert await play_seed(pool, 3)
-
-    with_processes(run, workers=2)
-
-
-def test_the_games_of_a_worker_without_memory_are_played_again(tmp_path: Path) -> None:
-    async def run(pool: ProcessPool) -> None:
-        episode = await pool.compute(partial(exhaust_memory_once, tmp_path, 3))
-        assert timeless(episode) == timeless(await asyncio.to_thread(play_here, 3))
-        assert pool.lost == 1
+        assert pool.lost == 1 + MAX_LOSSES
+        assert await play_seed(pool, 3), "the executor goes on with new workers"
 
     with_processes(run)
 
@@ -357,24 +346,5 @@ def test_half_a_result_of_a_killed_worker_is_no_result() -> None:
         with pytest.raises(ArenaError, match="2 workers in turn were lost with a game"):
             async with asyncio.timeout(60):
                 await pool.compute(TornResult, "a game")
-
-    with_processes(run)
-
-
-class LostClass:
-    """A class that no worker can import."""
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return (__import__, ("no_such_module",))
-
-    def __call__(self) -> None:
-        """Do nothing."""
-
-
-def test_work_that_a_worker_cannot_import_is_an_error_of_the_work() -> None:
-    async def run(pool: ProcessPool) -> None:
-        with pytest.raises(ModuleNotFoundError, match="no_such_module"):
-            await pool.compute(LostClass())
-        assert pool.lost == 0
 
     with_processes(run)

@@ -290,7 +290,7 @@ def write_site(options: SiteOptions) -> int:
     from arena.plugins.catalog import require
 
     require("a leaderboard", ("jinja2",), "web")
-    from replays.leaderboard import make_standings, numbers, write_page
+    from replays.leaderboard import make_standings, standings_json, write_page
 
     if len(options.paths) < 2:
         raise UsageError("name at least one submission, then the folder of the page")
@@ -298,7 +298,5 @@ def write_site(options: SiteOptions) -> int:
     standings = make_standings([read_submission(folder) for folder in folders])
     write_page(standings, out)
     text = f"Leaderboard: {out / 'index.html'}; open it in any browser"
-    suite = standings.suite
-    fields = {"suite": suite.name, "suite_version": suite.version}
-    print_result(options.as_json, {**fields, "entries": numbers(standings)}, text)
+    print_result(options.as_json, standings_json(standings), text)
     return 0

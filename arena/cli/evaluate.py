@@ -17,7 +17,7 @@ from arena.cli.options import ExecutorOptions, has_models
 from arena.cli.terminal import consume, echo, print_copies
 from arena.core.errors import ArenaError, UsageError
 from arena.core.game import Game
-from arena.core.spec import redacted, split_specs
+from arena.core.spec import SCAFFOLDS, Spec, redacted, split_specs
 from arena.core.text import pluralize, printable
 from arena.evaluation.records import Slot
 from arena.llm.config import argument, setting
@@ -113,14 +113,31 @@ def _compared(
         )
     if scaffolds is None:
         return [player, *([baseline] if baseline else [])]
-    from arena.evaluation.scaffolds import scaffolded
-
     for flag, value in (("--baseline", baseline), ("--until-ci", until_ci)):
         if value is not None:
             raise UsageError(f"--scaffolds compares one player with itself; leave out {flag}")
     if not has_models([player]):
         raise UsageError(f"--scaffolds {scaffolds}: {redacted(player)} is no model and reads none")
     return scaffolded(player, scaffolds)
+
+
+def scaffolded(player: str, names: str) -> list[str]:
+    """Return the SPEC of a model with each scaffold of a list `none,notes`.
+
+    Raises UsageError for a list that cannot be compared.
+    """
+    chosen, known = [name.strip() for name in names.split(",")], ", ".join(SCAFFOLDS)
+    wrong = next((name for name in chosen if name not in SCAFFOLDS), None)
+    if wrong is not None:
+        raise UsageError(f"--scaffolds {names}: '{wrong}' is no scaffold; choose from: {known}")
+    if len(set(chosen)) < max(2, len(chosen)):
+        raise UsageError(f"--scaffolds {names}: name two or more different ones of: {known}")
+    if scaffold := Spec.parse(player).scaffold:
+        raise UsageError(
+            f"--scaffolds {names}: --player {redacted(player)} names a scaffold already; leave out "
+            f"+{scaffold}"
+        )
+    return [f"{player}+{name}" for name in chosen]
 
 
 def _single(player: list[str]) -> str:

@@ -25,7 +25,7 @@ from arena.evaluation.statistics.confidence_sequence import ConfidenceSequence
 from arena.evaluation.statistics.ratings import Ratings
 from arena.evaluation.statistics.ratings import rate as rate_players
 from arena.evaluation.store import Kind, Results
-from arena.evaluation.summary import Sample, compare_pairs, holm, player_report
+from arena.evaluation.summary import Sample, answers, compare_pairs, holm, player_report
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -111,8 +111,6 @@ class EvaluationAggregator:
         comparisons = compare_pairs(self.game, pairs)
         notes, added = list[str](), dict[str, Any]()
         if self.by_scaffold:
-            from arena.evaluation.scaffolds import answers  # Few results need it.
-
             notes = list(answers(comparisons, self.game.return_scale))
             added = {"comparisons": comparisons}
         design = PAIRED_DESIGN if len(self._samples) > 1 else DESIGN

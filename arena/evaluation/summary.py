@@ -10,7 +10,7 @@ import math
 import re
 from array import array
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, get_args
 
@@ -20,6 +20,7 @@ from scipy.special import ndtri
 
 from arena.core.game import Game
 from arena.core.outcome import WIN_RATE, ReturnScale
+from arena.evaluation.document import amount, p_text
 from arena.evaluation.records import (
     DECISIONS,
     LEGAL_RATE,
@@ -412,3 +413,36 @@ def games_needed(difference: float, sd: float) -> int | None:
     z = ndtri((1 + LEVEL) / 2) + ndtri(0.8)  # ndtri is the normal quantile function
     # The spread of the pairs cannot be estimated from fewer than 2.
     return max(2, math.ceil((z * sd / difference) ** 2))
+
+
+# One model with several scaffolds: can it not deduce, or can it not remember?
+
+QUESTIONS = (
+    ("Memory", "notes", "none"),
+    ("Memory", "scratchpad", "none"),
+    ("Deduction", "deductions", "notes"),
+)
+"""Two scaffolds whose difference answers a question about the model."""
+ANSWERS = {
+    "Memory": "the model does not keep in mind by itself all that it has seen",
+    "Deduction": "the model does not deduce by itself all that follows from what it has seen",
+}
+"""Conclusion if the first scaffold of a question is better."""
+SIGNIFICANT = 0.05
+
+
+def answers(comparisons: Sequence[PairedComparison], scale: ReturnScale) -> Iterator[str]:
+    """Yield what the differences say about memory and deduction."""
+    pairs = {paired.scaffolds: paired for paired in comparisons}
+    for question, better, plain in QUESTIONS:
+        if (better, plain) not in pairs:
+            continue
+        paired = pairs[better, plain]
+        difference, p = paired.difference, paired.adjusted_p.get("difference")
+        shown = difference.excludes_zero and (p is None or p < SIGNIFICANT)
+        finding = ANSWERS[question] if shown else "these games do not show that it matters"
+        if shown and (difference.value or 0.0) < 0:
+            finding = "this help makes its play worse"
+        size = amount(difference, scale, signed=True)
+        exact = "" if p is None else f", adjusted p {p_text(p)}"
+        yield f"{question}: {better} − {plain} is {size}{exact}: {finding}."

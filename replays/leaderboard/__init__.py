@@ -285,28 +285,47 @@ def _headline(standings: Standings) -> list[Sentence]:
     ]
 
 
-def numbers(standings: Standings) -> list[dict[str, JsonValue]]:
-    """Return the numbers of the page: a row for each entry."""
-    rows = list[dict[str, JsonValue]]()
+def csv_text(standings: Standings) -> str:
+    """Return a line for each entry as CSV."""
+    suite = standings.suite
+    intervals = ["rating", "ahead of the baseline", *suite.skills]
+    intervals += [task.id for task in suite.tasks]
+    bounds = [f"{name}{end}" for name in intervals for end in ("", " low", " high")]
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    head = ["player", "SPEC", "text level", *bounds, "tokens per game", "cost per game"]
+    writer.writerow(spreadsheet_row(head))
     for entry in standings.entries:
         card = entry.submission.card
-        usage, games = card.usage, max(1, card.usage.games)
-        level = card.text_level if card.uses_models else None
-        row: dict[str, JsonValue] = {
-            "player": entry.label, "SPEC": card.player, "text level": level,
-        }  # fmt: skip
-        intervals = {"rating": entry.rating, "ahead of the baseline": entry.ahead, **entry.skills}
-        for name, one in (intervals | {task.task: task.result for task in card.tasks}).items():
-            row |= {name: one.value, f"{name} low": one.low, f"{name} high": one.high}
-        row["tokens per game"] = usage.tokens / games
-        row["cost per game"] = None if usage.cost is None else usage.cost / games
-        rows.append(row)
-    return rows
-
-
-def csv_text(standings: Standings) -> str:
-    """Return the numbers of the page as CSV."""
-    out, rows = io.StringIO(), numbers(standings)
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerows(spreadsheet_row(row) for row in (rows[0], *(row.values() for row in rows)))
+        found = [entry.rating, entry.ahead, *entry.skills.values()]
+        found += [task.result for task in card.tasks]
+        numbers = [each for one in found for each in (one.value, one.low, one.high)]
+        games = max(1, card.usage.games)
+        cost = None if card.usage.cost is None else card.usage.cost / games
+        level = card.text_level if card.uses_models else ""
+        names, usage = (entry.label, card.player, level), (card.usage.tokens / games, cost)
+        writer.writerow(spreadsheet_row([*names, *numbers, *usage]))
     return out.getvalue()
+
+
+def standings_json(standings: Standings) -> dict[str, JsonValue]:
+    """Return the numbers of the page."""
+    suite = standings.suite
+    return {
+        "suite": suite.name,
+        "suite_version": suite.version,
+        "entries": [_entry_json(entry) for entry in standings.entries],
+    }
+
+
+def _entry_json(entry: BenchEntry) -> dict[str, JsonValue]:
+    card = entry.submission.card
+    return {
+        "name": entry.label,
+        "player": card.player,
+        "text_level": card.text_level if card.uses_models else None,
+        "rating": entry.rating.model_dump(mode="json"),
+        "ahead": entry.ahead.model_dump(mode="json"),
+        "skills": {name: share.model_dump(mode="json") for name, share in entry.skills.items()},
+        "tasks": {task.task: task.result.model_dump(mode="json") for task in card.tasks},
+    }

@@ -97,13 +97,6 @@ def test_the_report_is_the_same_on_one_core_after_ctrl_c_and_after_a_kill(tmp_pa
     }
 
 
-def test_more_games_can_be_played_later(tmp_path: Path) -> None:
-    evaluate(tmp_path, "--set scored=0 --out run", games=4)
-    more = evaluate(tmp_path, "--set scored=0 --out run --resume", games=7)
-    assert more["games"] == 7
-    assert more["players"] == evaluate(tmp_path, "--set scored=0 --out all", games=7)["players"]
-
-
 def test_resuming_with_other_settings_is_refused(evaluated: Path) -> None:
     folder = next(evaluated.glob("runs/eval/*"))
     done = arena(
@@ -328,11 +321,13 @@ def test_a_run_that_grows_is_judged_by_its_confidence_sequence(
         "--set scored=0 --set replays=false --seed 1 --workers 1 --json "
         f"--out {tmp_path}/run --games"
     )
+    whole = in_process(capsys, f"{command.replace('/run', '/whole')} 9")
     first = in_process(capsys, f"{command} 6")
     assert first["sequential"] is None and not first["notes"]
     again = in_process(capsys, f"{command} 6 --resume")
     assert again["sequential"] is None, "the same games are no further look"
     more = in_process(capsys, f"{command} 9 --resume")
+    assert more["players"] == whole["players"]
     assert more["sequential"]["estimate"]["n"] == 9 and more["sequential"]["target"] is None
     assert more["notes"][0].startswith("This is look 2 at a run whose number of games was raised")
     with Results.read(tmp_path / "run") as results:

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from arena.cli import run
+from arena.cli.evaluate import scaffolded
 from arena.core.errors import UsageError
 from arena.evaluation.aggregation import EvaluationAggregator, stored_report
 from arena.evaluation.document.tables import document
 from arena.evaluation.records import GameResult, SeatResult, Slot
 from arena.evaluation.report import Report
-from arena.evaluation.scaffolds import scaffolded
 from arena.evaluation.schedule import evaluation_schedule
 from arena.evaluation.store import Results
 from arena.plugins.loader import make_game

@@ -53,21 +53,6 @@ UNPROVEN = (
     "states, and that this was the only run."
 )
 """Claims that no check of a folder can show."""
-DECEPTION = "deception"
-"""Skill of the tasks whose card has a profile of talk."""
-PROFILE = {
-    "lies": "lies",
-    "bluffs": "bluffs",
-    "honest": "honest statements",
-    "literal_bits": "effect on literal listeners (bits)",
-    "level1_bits": "effect on cautious listeners (bits)",
-    "detection": "votes that hit the minority",
-    "suspicion_score": "score of stated suspicions (bits)",
-    "promises_kept": "promises kept",
-    "contradictions": "contradictions",
-    "unstated": "speech without statements",
-}
-"""Measures of a profile of talk, with their names in tables."""
 MOST_COST, MOST_TOKENS = 10_000, 10**9
 """US dollars and tokens of one seat in one game; larger numbers are forged."""
 TOLERANCE = 1e-4
@@ -90,9 +75,6 @@ class TaskResult(FrozenModel):
     """Difference from the baseline on the same deals; empty for the baseline itself."""
     any_time: bool
     """True if the run stopped by its results, so that the difference is a confidence sequence."""
-    measures: dict[Line, Interval] = Field(default_factory=dict)
-    """Measures of the player: the scores beside the return and, in tasks of the skill `deception`,
-    the measures of talk (`PROFILE`)."""
     system: str | None = Field(None, max_length=MAX_SYSTEM_LENGTH)
     """System message that models got in place of the game's own."""
     ahead: Interval
@@ -203,7 +185,6 @@ class PlayedTask:
     def summary(self) -> TaskResult:
         """Return the result for the card."""
         report, player = self.report, self.report.players[0]
-        names = [*self.task.scores, *(PROFILE if self.task.skill == DECEPTION else ())]
         return TaskResult(
             task=self.task.id,
             skill=self.task.skill,
@@ -215,7 +196,6 @@ class PlayedTask:
             difference=report.difference,
             any_time=report.sequential is not None,
             system=_system_of(self.experiment),
-            measures={name: player.measures[name] for name in names if name in player.measures},
             ahead=ahead_of_baseline([self]),
         )
 

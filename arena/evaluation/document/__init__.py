@@ -184,28 +184,6 @@ def _widths(
     return widths, total
 
 
-def _fitted(
-    headings: Sequence[str], rows: Sequence[Sequence[str]], widths: Sequence[int | None], width: int
-) -> Sequence[int | None]:
-    """Return the widths with those of the text columns, so that no word of them is broken.
-
-    Every text column gets its longest word, and the remaining columns of the terminal in
-    proportion to its longest line. If not even the words fit, text columns stay None.
-    """
-    places = [place for place, wide in enumerate(widths) if wide is None]
-    cells = {place: [headings[place], *(row[place] for row in rows)] for place in places}
-    words = {place: _longest(" ".join(cells[place]).split()) for place in places}
-    lines = {place: _longest("\n".join(cells[place]).split("\n")) for place in places}
-    known = sum(wide for wide in widths if wide is not None)
-    room = width - known - COLUMN_GAP * len(widths) - sum(words.values())
-    if room < 0:
-        return widths
-    wanted = sum(lines[place] - words[place] for place in places)
-    portion = min(1.0, room / wanted) if wanted else 0.0
-    more = {place: int(portion * (lines[place] - words[place])) for place in places}
-    return [words[n] + more[n] if wide is None else wide for n, wide in enumerate(widths)]
-
-
 def _longest(texts: Iterable[str]) -> int:
     return max(map(len, texts), default=0)
 
@@ -245,10 +223,9 @@ class Grid:
             if total <= width:
                 break
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=rows is not self.rows)
-        for place, wide in enumerate(_fitted(self.headings, rows, widths, width)):
+        for place, (heading, wide) in enumerate(zip(self.headings, widths, strict=True)):
             side: Literal["left", "right"] = "right" if place else "left"
-            heading = Text(self.headings[place])
-            table.add_column(heading, justify=side, overflow="fold", width=wide)
+            table.add_column(Text(heading), justify=side, overflow="fold", width=wide)
         for row in rows:
             table.add_row(*map(Text, row))
         return table

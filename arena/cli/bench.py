@@ -73,11 +73,6 @@ class SuiteRun:
     folder: Path
     options: RunOptions
 
-    @property
-    def player(self) -> str:
-        """SPEC of the player."""
-        return self.options.player
-
     def check(self) -> None:
         """Raise the errors of flags and player before anything is written or played."""
         from arena.evaluation.benchmark import read_suite
@@ -114,7 +109,7 @@ class SuiteRun:
         for number, task in enumerate(self.suite.tasks, start=1):
             heading = f"{task.id} ({number} of {len(self.suite.tasks)})"
             run = self._experiment(task, heading, left)
-            slots = task.schedule(self.player)
+            slots = task.schedule(self.options.player)
             if left.dry_run and not left.as_json:
                 echo(heading)
             if code := run.conduct(lambda *_, found=slots: found, is_whole=False):
@@ -138,7 +133,10 @@ class SuiteRun:
             "heading": heading,
         }
         options = TaskOptions.model_validate({**left.model_dump(include=shared), **own})
-        player, baseline = task.player_of(self.player), task.baseline_of(self.player)
+        player, baseline = (
+            task.player_of(self.options.player),
+            task.baseline_of(self.options.player),
+        )
         others = [spec for spec in task.against if spec != SELF]
         settings: dict[str, JsonValue] = {
             "player": redacted(player),
@@ -158,7 +156,7 @@ class SuiteRun:
         """Write the card of the finished run, and return it."""
         from arena.evaluation.benchmark.submission import CARD_FILE, make_card, read_task
 
-        name = redacted(self.player)
+        name = redacted(self.options.player)
         tasks = [read_task(self.folder, task, name) for task in self.suite.tasks]
         shown, level = self.options.name or name, self.options.text_level
         card = make_card(self.suite, tasks, name, shown, level)

@@ -25,7 +25,8 @@ from arena.agents.chat_agent import ChatAgent
 from arena.core.errors import ContextOverflow, StopPlaying
 from arena.core.spec import split_specs
 from arena.envs.hosting import HostedGame
-from arena.episodes.job import GameJob, ReplayFile, play_job
+from arena.episodes.files import ReplayFile
+from arena.episodes.job import GameJob, play_job
 from arena.episodes.measurement import custom_measures, measure_seats
 from arena.llm.backend import BackendTraits, Choice, Completion, Message, Request, Usage
 from arena.llm.service import LLMService

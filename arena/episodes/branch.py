@@ -10,7 +10,7 @@ from arena.core.errors import ReplayError, UsageError
 from arena.core.event import Ply
 from arena.core.game import Game
 from arena.core.text import pluralize, printable, shorten
-from arena.episodes.job import sha256
+from arena.episodes.files import sha256
 from arena.episodes.record import ChanceLine, Position, dump
 from arena.episodes.replay import Replay, Walked
 

@@ -9,10 +9,12 @@ lock; one that a killed process has left is removed by the next one on the same 
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from io import BufferedWriter, FileIO
 from itertools import count
 from pathlib import Path
@@ -256,8 +258,39 @@ class ReplayWriter:
             ) from error
 
 
+@dataclass(frozen=True, slots=True)
+class ReplayFile:
+    """Place of the replay of a job: `FOLDER/STEM.jsonl`."""
+
+    folder: Path
+    stem: str
+    numbered: bool = False
+    """Keep a file that has the name, and add a number to the name of the new one. False: a file of
+    the same job, which an earlier run has left, is replaced."""
+
+    def writer(self) -> ReplayWriter:
+        """Return the watcher that writes the file during the game."""
+        if not self.numbered:
+            for stale in (f"{self.stem}.jsonl", f"{self.stem}.jsonl.part"):
+                with suppress(FileNotFoundError):
+                    (self.folder / stale).unlink()
+        return ReplayWriter(self.folder, self.stem)
+
+    def write(self, replay: str) -> Path:
+        """Write the text of a finished replay; return the path. Raises ArenaError."""
+        writer = self.writer()
+        writer.copy(replay)
+        return writer.path
+
+
 def replay_text(episode: Episode) -> str:
     """Return the replay of a finished game, with the bytes that a `ReplayWriter` would write."""
     line = OutcomeLine.of(episode.outcome, episode.turns, episode.decisions)
     plies = (line for ply in episode.plies for line in ply.lines())
     return "".join(map(dump, (episode.header.to_json(), *plies, line.to_json())))
+
+
+def sha256(path: Path) -> str:
+    """Return the hash of a file's bytes as hexadecimal digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -16,7 +16,7 @@ import hashlib
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext, suppress
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import islice
@@ -28,7 +28,7 @@ from arena.core.errors import StopPlaying
 from arena.core.game import Game
 from arena.core.spec import has_programs
 from arena.episodes.executors import Executor, memory_reported
-from arena.episodes.files import ReplayWriter, replay_text
+from arena.episodes.files import ReplayFile, ReplayWriter, replay_text, sha256
 from arena.episodes.match import Match, Watcher, play
 from arena.episodes.record import Episode, Position
 
@@ -41,31 +41,6 @@ T = TypeVar("T")
 
 LOOKAHEAD = 4
 """Jobs per job in play that may be started before an earlier one is finished."""
-
-
-@dataclass(frozen=True, slots=True)
-class ReplayFile:
-    """Place of the replay of a job: `FOLDER/STEM.jsonl`."""
-
-    folder: Path
-    stem: str
-    numbered: bool = False
-    """Keep a file that has the name, and add a number to the name of the new one. False: a file of
-    the same job, which an earlier run has left, is replaced."""
-
-    def writer(self) -> ReplayWriter:
-        """Return the watcher that writes the file during the game."""
-        if not self.numbered:
-            for stale in (f"{self.stem}.jsonl", f"{self.stem}.jsonl.part"):
-                with suppress(FileNotFoundError):
-                    (self.folder / stale).unlink()
-        return ReplayWriter(self.folder, self.stem)
-
-    def write(self, replay: str) -> Path:
-        """Write the text of a finished replay; return the path. Raises ArenaError."""
-        writer = self.writer()
-        writer.copy(replay)
-        return writer.path
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,12 +155,6 @@ def cached_game(game: Game) -> Game:
 def whole_episode(_: Game, episode: Episode) -> Episode:
     """Return the episode: the measurement of jobs of which everything is needed."""
     return episode
-
-
-def sha256(path: Path) -> str:
-    """Return the hash of a file's bytes as hexadecimal digits."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 async def run_jobs(

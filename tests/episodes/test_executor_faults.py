@@ -154,7 +154,7 @@ def test_no_game_is_lost_with_a_worker(
     assert kills == KILLS, "the run ended before the last kill"
 
 
-@pytest.mark.ray  # `test_evaluator` and the tests of the commands have shorter ones.
+@pytest.mark.ray  # the tests of executors and of the commands have shorter ones.
 @pytest.mark.parametrize("executor", EXECUTORS)
 def test_no_game_is_lost_with_the_driver(
     executor: str, undisturbed: Finished, tmp_path: Path

@@ -17,16 +17,8 @@ from arena.core.event import Decision
 from arena.core.game import Game
 from arena.core.observation import Observation
 from arena.episodes.executors import ExecutorKind, make_executor
-from arena.episodes.job import (
-    FinishedJob,
-    GameJob,
-    ReplayFile,
-    play_job,
-    run_job,
-    run_jobs,
-    sha256,
-    whole_episode,
-)
+from arena.episodes.files import ReplayFile, sha256
+from arena.episodes.job import FinishedJob, GameJob, play_job, run_job, run_jobs, whole_episode
 from arena.episodes.match import Match
 from arena.episodes.record import Episode
 from arena.episodes.replay import read_replay, verify

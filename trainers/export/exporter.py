@@ -21,8 +21,7 @@ from typing import BinaryIO
 
 from arena.core.errors import ArenaError, ReplayError, UsageError
 from arena.core.text import shorten
-from arena.episodes.files import open_draft
-from arena.episodes.job import sha256
+from arena.episodes.files import open_draft, sha256
 from arena.episodes.record import dump
 from arena.episodes.replay import check_regular, read_replay
 from arena.evaluation.analysis import SkippedFile, find_files

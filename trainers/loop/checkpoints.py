@@ -19,8 +19,8 @@ from arena.core.errors import ArenaError
 from arena.core.game import Game
 from arena.core.outcome import WIN_RATE
 from arena.episodes.executors import LocalExecutor
-from arena.episodes.files import write_whole
-from arena.episodes.job import LOOKAHEAD, GameJob, ReplayFile, run_job, run_jobs
+from arena.episodes.files import ReplayFile, write_whole
+from arena.episodes.job import LOOKAHEAD, GameJob, run_job, run_jobs
 from arena.episodes.record import Episode
 from arena.evaluation.records import Interval, Slot
 from arena.evaluation.schedule import evaluation_schedule

@@ -35,7 +35,8 @@ from arena.core.event import Decision
 from arena.core.game import Game
 from arena.core.observation import Observation, TextLevel
 from arena.core.text import shorten
-from arena.episodes.job import GameJob, ReplayFile, play_job, whole_episode
+from arena.episodes.files import ReplayFile
+from arena.episodes.job import GameJob, play_job, whole_episode
 from arena.episodes.match import Match
 from arena.episodes.record import Episode
 from arena.llm.service import LLMService

@@ -25,8 +25,7 @@ from arena.core.outcome import Outcome
 from arena.core.state import State
 from arena.core.text import pluralize, shorten
 from arena.envs.hosting import HostedGame
-from arena.episodes.files import game_stem, replay_text
-from arena.episodes.job import ReplayFile
+from arena.episodes.files import ReplayFile, game_stem, replay_text
 from arena.episodes.match import Match
 from arena.episodes.record import Episode, Header
 from arena.episodes.session import GameSession

@@ -6,7 +6,9 @@ import random
 from collections.abc import Mapping
 from itertools import product
 
+import numpy as np
 import pytest
+from equilibria import cfr_plus, game_value, solve
 from exact_policies import best_response_value, information_sets
 
 from arena.agents.agent import uniform
@@ -14,9 +16,21 @@ from arena.core.action import Action
 from arena.core.errors import UsageError
 from arena.core.game import Game
 from arena.core.observation import Observation
-from arena.evaluation.exact import InformationSet, Policy, expected_returns, exploitability
+from arena.evaluation import exact as tree_module
+from arena.evaluation.exact import (
+    GameTree,
+    InformationSet,
+    Policy,
+    estimated_positions,
+    expected_returns,
+    exploitability,
+    game_tree,
+)
+from arena.plugins.loader import make_game
 from games.goofspiel.game import Goofspiel
 from games.kuhn_poker.game import BET, PASS, CardDealt, KuhnPoker, Moved
+from games.leduc_poker.rules import LeducPoker
+from games.liars_dice.rules import LiarsDice
 
 KUHN = KuhnPoker()
 
@@ -131,3 +145,84 @@ def test_what_is_no_distribution_is_named(given: dict[Action, float]) -> None:
 def test_a_policy_for_each_player() -> None:
     with pytest.raises(UsageError, match=r"KuhnPoker\(\) needs 2 policies, not 1"):
         expected_returns(KUHN, [uniform])
+
+
+# The tree as arrays
+
+
+def test_an_action_value_is_what_its_choice_changes() -> None:
+    """Replacing the choice at I changes u_i by P(I) times the difference of the action values."""
+    tree = GameTree(make_game("kuhn_poker"))
+    policy = tree.softmax(np.random.default_rng(0).normal(size=len(tree.sets)))
+    values = tree.action_values(policy)
+    for number, (first, situation) in enumerate(
+        zip(tree.first_pairs, tree.situations, strict=True)
+    ):
+        player, returns = situation.observation.player, []
+        for chosen in (first, first + 1):
+            changed = np.where(tree.sets == number, 0.0, policy)
+            changed[chosen] = 1.0
+            returns.append(tree.values(changed)[0, player])
+        reached = (returns[1] - returns[0]) / (values[first + 1] - values[first])
+        # A third of the deals give the card; the moves before have probabilities below 1.
+        assert 0 < reached < 1 / 3 + 1e-12
+        if situation.observation.num_events == 1:
+            assert reached == pytest.approx(1 / 3)
+
+
+def test_the_tree_of_a_game_is_built_once() -> None:
+    game = make_game("kuhn_poker")
+    assert game_tree(game) is game_tree(game)
+
+
+def test_a_size_is_estimated_from_random_games() -> None:
+    assert estimated_positions(make_game("kuhn_poker")) == pytest.approx(55, rel=0.1)
+    assert estimated_positions(make_game("leduc_poker")) == pytest.approx(1936, rel=0.1)
+
+
+@pytest.mark.parametrize("name", ["cluedo", "tictactoe"])
+def test_a_game_that_is_too_large_is_refused_with_its_size(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tree_module, "MOST_POSITIONS", 1000)
+    with pytest.raises(UsageError, match=r"about \de\+\d+ positions, at most 1,000 are possible"):
+        GameTree(make_game(name))
+
+
+def test_the_limit_itself_is_exact(monkeypatch: pytest.MonkeyPatch) -> None:
+    game = make_game("leduc_poker")  # It has 1,936 positions, too few for the estimate.
+    monkeypatch.setattr(tree_module, "MOST_POSITIONS", 1935)
+    with pytest.raises(UsageError, match="more than 1,935 positions"):
+        GameTree(game)
+    monkeypatch.setattr(tree_module, "MOST_POSITIONS", 1936)
+    assert len(GameTree(game).situations) == 288
+
+
+# Solvers
+
+
+@pytest.mark.parametrize(
+    ("game", "value"),
+    [
+        (KuhnPoker(), -1 / 18),
+        # Of these players neither has an advantage.
+        (Goofspiel(cards=3), 0.0),
+        (LeducPoker(), -0.0856064),
+    ],
+)
+def test_a_solved_game_has_its_value_and_cannot_be_exploited(game: Game, value: float) -> None:
+    tree = game_tree(game)
+    policy = solve(tree)
+    assert tree.exploitability(policy) == pytest.approx(0, abs=1e-9)
+    estimate = game_value(tree, policy)
+    assert estimate.value == pytest.approx(value, abs=1e-6)
+    assert estimate.low == pytest.approx(estimate.high, abs=1e-9)
+
+
+def test_cfr_plus_approaches_the_equilibrium() -> None:
+    tree = game_tree(LiarsDice(dice=1, faces=3))
+    early, late = (tree.exploitability(cfr_plus(tree, n)) for n in (10, 200))
+    assert 0 <= late < early / 5 and late < 0.005
+    # The exact value is within the bounds of any policy.
+    bounds, exact = game_value(tree, cfr_plus(tree, 10)), game_value(tree, solve(tree))
+    assert bounds.low <= exact.value <= bounds.high

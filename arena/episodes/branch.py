@@ -22,19 +22,13 @@ MAX_SYSTEM_LENGTH = 20_000
 _CHAT_OPTIONS = TypeAdapter(ChatOptions)
 
 
-def turn_limit(replay: Replay, game: Game) -> int | None:
-    """Return the turn limit of the replay, or the game's own."""
-    given = replay.header.max_turns
-    return game.default_max_turns if given is None else given
-
-
 def turns_left(replay: Replay, start: Position, game: Game) -> int | None:
     """Return the turn limit of a branch.
 
     It is that of the replay, but allows no more further turns than a new game has: a replay is
     untrusted, and every turn of a model costs.
     """
-    limit, usual, turn = turn_limit(replay, game), game.default_max_turns, 0
+    limit, usual, turn = game.turn_limit(replay.header.max_turns), game.default_max_turns, 0
     if limit is None or usual is None:
         return limit
     for walked in replay.walk():
@@ -53,7 +47,7 @@ def position(replay: Replay, ply: int) -> Position:
     rules or its own seeds: a branch of it could not be verified.
     """
     plies, last = list[Ply](), 0
-    limit = turn_limit(replay, replay.make_game())
+    limit = replay.make_game().turn_limit(replay.header.max_turns)
     for walked in replay.walk():
         # The walk goes on after the wanted ply, because the error message names the last possible
         # one.

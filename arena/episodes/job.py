@@ -28,9 +28,9 @@ from arena.core.errors import StopPlaying
 from arena.core.game import Game
 from arena.core.spec import has_programs
 from arena.episodes.executors import Executor, memory_reported
-from arena.episodes.files import ReplayFile, ReplayWriter, replay_text, sha256
+from arena.episodes.files import ReplayFile, replay_text, sha256
 from arena.episodes.match import Match, Watcher, play
-from arena.episodes.record import Episode, Position
+from arena.episodes.record import Episode
 
 if TYPE_CHECKING:
     from arena.llm.backend import ModelService
@@ -59,8 +59,6 @@ class GameJob(Generic[R]):
     is_slow_to_measure: bool = False
     """Measure a game of the event loop in a worker, so that other games go on meanwhile."""
     replay: ReplayFile | None = None
-    start: Position | None = None
-    """Position of a recorded game at which the game starts; None: its beginning."""
     timeout: float | None = None
     """Seconds for the game, after which TimeoutError is raised."""
 
@@ -81,15 +79,13 @@ class FinishedJob(Generic[R]):
 async def play_job(
     job: GameJob[R],
     llm: ModelService | None,
-    *,
     agents: Sequence[Agent] | None = None,
     executor: Executor | None = None,
 ) -> FinishedJob[R]:
     """Play the game of a job in this event loop, write its replay, and measure it.
 
-    By default the agents are those of the match. The executor measures if that is slow.
-
-    Raises what `play` raises, TimeoutError, and ArenaError if the replay cannot be written.
+    By default the agents are those of the match. The executor measures if that is slow. Raises what
+    `play` raises, TimeoutError, and ArenaError if the replay cannot be written.
     """
     writer = job.replay.writer() if job.replay else None
     episode, seconds = await _play(job, llm, agents, [writer] if writer else ())
@@ -138,7 +134,7 @@ async def _play(
     match = replace(job.match, game=cached_game(job.match.game))
     started = time.perf_counter()
     async with asyncio.timeout(job.timeout):
-        episode = await play(match, agents, llm=llm, watchers=watchers, start=job.start)
+        episode = await play(match, agents, llm=llm, watchers=watchers)
     return episode, time.perf_counter() - started
 
 

@@ -99,16 +99,14 @@ def answer(work: bytes) -> bytes:
 
 def picklable(error: Exception) -> Exception:
     """Return the error, with its traceback as a note, in a form that survives pickling."""
-    if not isinstance(error, ArenaError):  # A fault of a program: its place is worth knowing.
-        error.add_note("".join(traceback.format_exception(error)).rstrip())
+    kept = error
     try:
         pickle.loads(pickle.dumps(error))
     except Exception:  # Errors of other packages may need arguments that pickling loses.
         kept = RuntimeError(f"{type(error).__name__}: {error}")
-        for note in getattr(error, "__notes__", ()):
-            kept.add_note(note)
-        return kept
-    return error
+    if not isinstance(error, ArenaError):  # A fault of a program: its place is worth knowing.
+        kept.add_note("".join(traceback.format_exception(error)).rstrip())
+    return kept
 
 
 class ProcessPool(WorkerPool):

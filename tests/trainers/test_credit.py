@@ -103,24 +103,17 @@ def test_only_a_legal_answer_is_judged() -> None:
     assert [len(each.judgements) for each in judged.turns] == [0, 1, 0]
 
 
-def test_the_default_of_each_game_and_host() -> None:
-    def name(game: str, **settings: str) -> str:
-        return Credit.parse(TrainConfig(game=game, **settings), make_game(game)).name  # type: ignore[arg-type]
+def test_what_a_config_means_in_each_game() -> None:
+    def credit(game: str, **settings: str) -> Credit:
+        return Credit.parse(TrainConfig(game=game, **settings), make_game(game))  # type: ignore[arg-type]
 
-    assert name("cluedo") == "judged" and name("kuhn_poker") == name("leduc_poker") == "game"
-    assert name("cluedo", trainer_host="local") == "game"
-    assert name("leduc_poker", credit="judged") == "judged"
-
-
-def test_a_game_without_values_of_decisions_is_refused() -> None:
-    config = TrainConfig(game="kuhn_poker", credit="judged")
+    assert credit("kuhn_poker").name == credit("leduc_poker").name == "game"
+    assert credit("cluedo", trainer_host="local").name == "game"
+    assert credit("leduc_poker", credit="judged").name == "judged"
     with pytest.raises(UsageError, match="kuhn_poker does not value single decisions"):
-        Credit.parse(config, make_game("kuhn_poker"))
-
-
-def test_weights_of_kinds() -> None:
-    credit = Credit.parse(TrainConfig(), CLUEDO)
-    assert credit.weights["game"] == 0.5
-    assert credit.weights["illegal"] == credit.weights["accusation"] == 1.0
-    assert Credit.parse(TrainConfig(credit="game"), CLUEDO).describe(CLUEDO) == []
-    assert {each.name for each in credit.describe(CLUEDO)} >= {"decision:illegal", "decision:game"}
+        credit("kuhn_poker", credit="judged")
+    judged = credit("cluedo")
+    assert judged.name == "judged" and judged.weights["game"] == 0.5
+    assert judged.weights["illegal"] == judged.weights["accusation"] == 1.0
+    assert {each.name for each in judged.describe(CLUEDO)} >= {"decision:illegal", "decision:game"}
+    assert credit("cluedo", credit="game").describe(CLUEDO) == []

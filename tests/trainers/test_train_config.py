@@ -46,32 +46,6 @@ def test_the_last_step_is_evaluated_also_between_periods(
     assert [step for step in range(steps + 1) if config.is_evaluated(step)] == evaluated
 
 
-def test_the_first_layer_that_speaks_decides() -> None:
-    layers = [
-        SettingsLayer("flag", {"steps": 1, "options": {"players": 3}}),
-        SettingsLayer("environment", {"steps": 2, "seed": 2}),
-        SettingsLayer("arena.toml", {"steps": 3, "seed": 3, "max_tokens": 3}),
-        SettingsLayer("preset x", {"steps": 4, "max_tokens": 4, "loss": "ppo"}),
-        SettingsLayer("preset x", {"options": {"players": 4, "variant": "classic"}}),
-    ]
-    config = resolve("cluedo", "x", layers)
-    assert (config.steps, config.seed, config.max_tokens, config.loss) == (1, 2, 3, "ppo")
-    assert config.options == {"players": 3, "variant": "classic"}, "options are laid one by one"
-    assert config.learning_rate == TrainConfig().learning_rate
-    of = (
-        "steps",
-        "seed",
-        "max_tokens",
-        "loss",
-        "options.players",
-        "options.variant",
-        "trainer_host",
-    )
-    assert [config.origins[name] for name in of] == [
-        "flag", "environment", "arena.toml", "preset x", "flag", "preset x", "default",
-    ]  # fmt: skip
-
-
 def test_a_table_of_a_game_holds_for_that_game_only(tmp_path: Path) -> None:
     text = """
         reward = "win=1"

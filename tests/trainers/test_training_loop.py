@@ -196,15 +196,9 @@ def test_opponents_are_drawn_by_weight() -> None:
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"opponents": "bot:nobody"},
         {"eval_against": "bot:random,bot:nobody"},
         {"opponents": "openrouter:some/model"},
-        {"reward": "nothing=1"},
-        {"base_model": "no-such-model"},
-        {"opponents": "bot:random,human"},
         {"eval_against": "human"},
-        {"reward": "win=0"},
-        {"device": "mps"},
         {"self_play": True, "opponents": "past"},
         {"prompt": "no-such-prompt"},
     ],

@@ -156,6 +156,6 @@ def test_the_age_of_the_weights_that_play() -> None:
     assert [config.sampling_step(step) for step in range(6)] == [0, 0, 0, 1, 2, 3]
     assert TrainConfig().config_hash != config.config_hash
     rare = TrainConfig(sync_every=3)
-    ages = [staleness_metrics(rare, step, RolloutCounts(), [], []) for step in range(1, 6)]
+    ages = [staleness_metrics(rare, step, RolloutCounts()) for step in range(1, 6)]
     assert [age["staleness"] for age in ages] == [0, 1, 2, 0, 1]
-    assert staleness_metrics(TrainConfig(), 2, RolloutCounts(), [], []) == {}
+    assert staleness_metrics(TrainConfig(), 2, RolloutCounts()) == {}

@@ -121,10 +121,7 @@ class GRPO:
         """Calls of this session that ledger.jsonl holds."""
 
     async def complete(self) -> RunState:
-        """Do everything from the last finished step to the report.
-
-        Raises ArenaError if the run cannot continue. Finished steps are on disk.
-        """
+        """Do everything from the last finished step to the report; see `train`."""
         session = self.session
         async with session.opened() as stack:
             trackers = await self._open(stack)
@@ -155,10 +152,9 @@ class GRPO:
             self.view.phase("rollouts", 0, config.groups_per_step * config.rollouts_per_group)
             played = await self.games.of(number)
         counts = played.counts
-        # With async_steps most games ended before they were waited for, and workers score games at
-        # the same time: their seconds are no part of these.
+        # Games are scored as soon as they finish, within the time of the rollouts; but with workers
+        # at the same time, and with async_steps before they are waited for.
         if not config.async_steps and config.executor == "local":
-            # Games are scored as soon as they finish, within the time of the rollouts.
             timer.move(counts.seconds_scoring, "rollouts", "rewards")
         self._show_faults(counts)
         if not counts.games:
@@ -168,8 +164,8 @@ class GRPO:
         with timer.measure("rewards"):
             complete = complete_groups(played.groups, config.rollouts_per_group)
             credited = self.credit.assign(complete)
-        penalised = bool(config.kl_coef or config.entropy_coef)
-        selected = select_groups(played.groups, credited, penalised)
+        is_penalised = bool(config.kl_coef or config.entropy_coef)
+        selected = select_groups(played.groups, credited, is_penalised)
         if not selected.trained:
             self.view.notify(f"step {number} does not change the weights: {selected}")
         with timer.measure("update"):
@@ -177,7 +173,7 @@ class GRPO:
             reference = config.reference_step(number - 1)
             # The host also transfers the new weights to what answers the next games.
             update = await update_weights(self.host, selected.trained, reference)
-            update |= staleness_metrics(config, number, counts, played.groups, selected.trained)
+            update |= staleness_metrics(config, number, counts)
         # The host reports how much of its update was spent on saving the checkpoint.
         timer.move(update.pop("seconds_saving", 0.0), "update", "saving")
         with timer.measure("evaluation"):

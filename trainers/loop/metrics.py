@@ -11,8 +11,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import numpy as np
-
 from arena.core.text import duration_in_words, pluralize, size_text
 from arena.episodes.record import Episode
 from arena.evaluation.records import Interval
@@ -21,7 +19,6 @@ from trainers.config.config import TrainConfig
 from trainers.rewards import RewardBreakdown
 from trainers.rollouts.trajectories import attempts_of, decision_statuses
 from trainers.runs.records import StepRecord, TermMean, TokenCounts
-from trainers.trajectory import TrajectoryGroup
 
 UpdateMetrics = Mapping[str, object]
 """Metrics of a host's update. A host may report values that are not numbers."""
@@ -158,31 +155,15 @@ def step_record(
     )
 
 
-def staleness_metrics(
-    config: TrainConfig,
-    step: int,
-    counts: RolloutCounts,
-    played: Sequence[TrajectoryGroup],
-    trained: Sequence[TrajectoryGroup],
-) -> dict[str, float]:
+def staleness_metrics(config: TrainConfig, step: int, counts: RolloutCounts) -> dict[str, float]:
     """Return the age of the weights that played a step, in steps; empty if they were the newest.
 
-    With --async-steps also the time in which its games were played, beside earlier updates, and
-    mean and 90th percentile of their length, of all and of those that are trained: they show
-    whether long games are lost.
+    With --async-steps also the time in which its games were played, beside earlier updates.
     """
     if not config.async_steps and config.sync_every == 1:
         return {}
     metrics = {"staleness": float(step - 1 - config.sampling_step(step - 1))}
-    if not config.async_steps:
-        return metrics
-    metrics["seconds_playing"] = counts.seconds_playing
-    for name, groups in (("played", played), ("trained", trained)):
-        lengths = [one.plies for group in groups for one in group.trajectories]
-        if lengths:
-            metrics[f"plies_{name}"] = float(np.mean(lengths))
-            metrics[f"plies_{name}_p90"] = float(np.percentile(lengths, 90))
-    return metrics
+    return metrics | ({"seconds_playing": counts.seconds_playing} if config.async_steps else {})
 
 
 def collapse_reason(records: Sequence[StepRecord]) -> str:

@@ -11,7 +11,7 @@ table with the name of a game holds for that game only:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from pydantic import JsonValue
@@ -52,37 +52,23 @@ def read_preset(preset: str, game: str, source: str = "") -> SettingsLayer:
 
 def layer_of(table: Mapping[str, JsonValue], game: str, origin: str, file: str) -> SettingsLayer:
     """Return the settings of a file's table for this game. Raises UsageError for an unknown key."""
-    # The keys of the file itself hold for all games; the game's own table overrides them.
-    fields = TrainConfig.model_fields
-    values = {key: value for key, value in table.items() if key in fields}
-    _check_keys(values, file)
-    # Any other key must be the table of a game. Tables of other games are checked too, so that a
-    # typing error is found before that game is trained.
-    for key in table.keys() - fields.keys():
-        game_table = table[key]
-        if not isinstance(game_table, dict):
-            _check_keys([key], file)
-            continue
-        _check_game(key, file)
-        _check_keys(game_table, file, f"{key}.")
-        if key == game:
-            values = merged(values, game_table)
-    return SettingsLayer(origin, values, file)
-
-
-def _check_keys(keys: Iterable[str], file: str, prefix: str = "") -> None:
-    known = TrainConfig.settings().keys() | {"options"}
-    for key in keys:
-        if key not in known:
-            raise UsageError(f"{file}: there is no key '{prefix}{key}'{near_matches(key, known)}")
-
-
-def _check_game(name: str, file: str) -> None:
     from arena.plugins.loader import catalog
 
-    if name not in catalog().names("game"):
-        known = ", ".join(catalog().names("game"))
-        raise UsageError(f"{file}: [{name}] is neither a key nor a game; the games are: {known}")
+    known, games = TrainConfig.settings().keys() | {"options"}, catalog().names("game")
+    tables = {n: v for n, v in table.items() if n != "options" and isinstance(v, dict)}
+    values = {name: value for name, value in table.items() if name not in tables}
+    # Tables of other games are checked too, so that a typing error is found before that game is
+    # trained.
+    for name in tables.keys() - games:
+        raise UsageError(
+            f"{file}: [{name}] is neither a key nor a game; the games are: {', '.join(games)}"
+        )
+    of_games = [(f"{name}.", key) for name, own in tables.items() for key in own]
+    for prefix, key in [*(("", key) for key in values), *of_games]:
+        if key not in known:
+            raise UsageError(f"{file}: there is no key '{prefix}{key}'{near_matches(key, known)}")
+    # The keys of the file itself hold for all games; the game's own table overrides them.
+    return SettingsLayer(origin, merged(values, tables.get(game, {})), file)
 
 
 def settled(config: TrainConfig, preset: str = DEFAULT) -> TrainConfig:

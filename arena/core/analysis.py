@@ -338,8 +338,8 @@ class SeatAssessor:
     def ply(self, ply: Ply) -> list[Assessment]:
         """Process the next ply; return the assessments of a decision."""
         # Judged before the events of the ply, which the seat did not know when it decided.
-        knowledge = self._knowledge.get(ply.player)
-        found = [] if knowledge is None else self._judge_decision(ply, knowledge)
+        is_judged = ply.player in self._assessed
+        found = self._judge_decision(ply, self._knowledge[ply.player]) if is_judged else []
         self._latest_ply = ply.number
         for event in ply.events:
             self._witness(event)
@@ -366,18 +366,3 @@ class SeatAssessor:
         """Return the assessment `knowledge`: entropies after the deal and at the end, in bits."""
         facts = {"entropy_dealt": dealt, "entropy_end": end}
         return Assessment(self._latest_ply, player, "knowledge", facts)
-
-
-class JointAssessor:
-    """Several assessors that read one game together."""
-
-    def __init__(self, parts: Sequence[Assessor]) -> None:
-        self._parts = parts
-
-    def ply(self, ply: Ply) -> list[Assessment]:
-        """Add the next ply; return the assessments of all parts."""
-        return [assessment for part in self._parts for assessment in part.ply(ply)]
-
-    def end(self, outcome: Outcome) -> list[Assessment]:
-        """Return the assessments of all parts at the end."""
-        return [assessment for part in self._parts for assessment in part.end(outcome)]

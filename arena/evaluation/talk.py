@@ -6,18 +6,17 @@ words are counted and never judged.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from pydantic import JsonValue
 
 from arena.core.action import CHANCE, Action, Promise, Speech, Statement
 from arena.core.analysis import (
     Assessment,
-    Assessor,
     Comment,
     Fact,
-    JointAssessor,
     Measure,
     SeatAssessor,
     WeightedSum,
@@ -100,8 +99,10 @@ class _SeatTalk:
 
 
 class TalkAssessor(SeatAssessor):
-    """Assessor of the statements of one game; its kinds are `TALK_KINDS`."""
+    """Assessor of one game that also judges statements; their kinds are `TALK_KINDS`."""
 
+    talk_kinds: ClassVar[frozenset[str]] = TALK_KINDS
+    """Kinds of assessments for which talk is read."""
     game: Game
     talk: GameTalk
 
@@ -109,23 +110,27 @@ class TalkAssessor(SeatAssessor):
         game = self.game
         assert game.talk is not None, f"{game.name} has no talk"
         self.talk = game.talk
-        # Of all seats: what one states may move any other.
-        self._knowledge = {seat: game.analysis.knowledge(seat) for seat in range(game.num_players)}
+        self._reads_talk = self._kinds is None or not self.talk_kinds.isdisjoint(self._kinds)
+        # Of all seats where talk is read: what one states may move any other.
+        known = range(game.num_players) if self._reads_talk else self._assessed
+        self._knowledge = {seat: game.analysis.knowledge(seat) for seat in known}
         self._seats = [_SeatTalk() for _ in range(game.num_players)]
         self._events: list[Event] = []
+        self._found: list[Assessment] = []
+        """Assessments of the talk of the present ply."""
 
     def ply(self, ply: Ply) -> list[Assessment]:
-        """Read the statements of the next ply; return the assessments that are possible now."""
-        self._latest_ply = ply.number
-        found = list[Assessment]()
-        if ply.player != CHANCE:
-            found += self._decide(ply)
-        for event in ply.events:
-            if isinstance(event, Spoken) and event.to is None:
-                found += self._hear(event)
-            self._witness(event)
+        """Process the next ply; return the assessments that are possible now."""
+        talks = self._reads_talk and ply.player != CHANCE
+        self._found = [*self._decide(ply)] if talks else []
+        judged = super().ply(ply)
         self._events += ply.events
-        return [each for each in found if self._wants(each.kind, each.player)]
+        return judged + [each for each in self._found if self._wants(each.kind, each.player)]
+
+    def _witness(self, event: Event) -> None:
+        if self._reads_talk and isinstance(event, Spoken) and event.to is None:
+            self._found += self._hear(event)
+        super()._witness(event)
 
     def _decide(self, ply: Ply) -> Iterator[Assessment]:
         player, action = ply.player, ply.decision.action
@@ -192,15 +197,6 @@ class TalkAssessor(SeatAssessor):
             for name, kind in _CLASSES.items():
                 measured[name] = WeightedSum(float(truth == kind))
         return Assessment(spoken.ply, player, "statement", facts, measured)
-
-
-def with_talk(
-    game: Game, assessor: Assessor, players: Collection[int] | None, kinds: Collection[str] | None
-) -> Assessor:
-    """Return an assessor that also judges statements, if their kinds are wanted."""
-    if kinds is not None and not TALK_KINDS & {*kinds}:
-        return assessor
-    return JointAssessor((assessor, TalkAssessor(game, players, kinds)))
 
 
 def comment_talk(assessment: Assessment) -> Comment | None:

@@ -19,7 +19,6 @@ from arena import (
     Comment,
     GameAnalysis,
     Measure,
-    Outcome,
     Ply,
     State,
     Step,
@@ -159,6 +158,8 @@ class RoleAssessor(TalkAssessor):
     Beyond `TALK_KINDS` it has the kinds of the game, `detection`, `effect` and `knowledge`.
     """
 
+    talk_kinds = ROLE_TALK_KINDS
+    shows_hidden = (RolesRevealed,)
     game: HiddenRolesGame
     talk: RoleTalk
     _knowledge: dict[int, RoleNotes]
@@ -168,7 +169,6 @@ class RoleAssessor(TalkAssessor):
         analysis = self.game.analysis
         assert isinstance(analysis, HiddenRolesAnalysis)
         self._judge, self._state = analysis.judge, self.game.initial_state()
-        self._dealt: dict[int, float] = {}
         self._stated: dict[int, float] = {}
         """Score of the latest stated beliefs of a seat, in bits."""
         self._since: dict[int, list[tuple[int, int, Action]]] = {}
@@ -188,22 +188,10 @@ class RoleAssessor(TalkAssessor):
         found = [choice] if choice and self._wants(choice.kind) else []
         stated = [*self._believes(ply)]
         self._state.apply(player, action)
-        # The roles that are shown at the end are no deduction, and move no listener.
-        shown = tuple(event for event in ply.events if not isinstance(event, RolesRevealed))
-        found += super().ply(replace(ply, events=shown))
+        found += super().ply(ply)
         more = (*stated, *self._vote(player, action))
         found += (each for each in more if self._wants(each.kind, each.player))
-        # The first ply is the deal.
-        if player == CHANCE and self._wants("knowledge"):
-            self._dealt = {seat: self._knowledge[seat].entropy() for seat in self._assessed}
         return found
-
-    def end(self, outcome: Outcome) -> list[Assessment]:
-        """Return the knowledge of each seat at the end; this changes nothing."""
-        return [
-            self._knowledge_of(seat, dealt, self._knowledge[seat].entropy())
-            for seat, dealt in self._dealt.items()
-        ]
 
     def _believes(self, ply: Ply) -> Iterator[Assessment]:
         """Yield the effect of the statements between two answers of a listener."""

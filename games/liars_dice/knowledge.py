@@ -34,10 +34,10 @@ from arena import (
     Step,
     WeightedSum,
 )
-from arena.core.analysis import Assessor, DecisionKind, Fact, SeatAssessor
+from arena.core.analysis import DecisionKind, Fact
 from arena.core.statements import GameTalk
 from arena.core.text import per_cent, percentage
-from arena.evaluation.talk import STATEMENT_FACTS, STATEMENT_MEASURES, with_talk
+from arena.evaluation.talk import STATEMENT_FACTS, STATEMENT_MEASURES, TalkAssessor
 from games.liars_dice.notes import LiarsDiceNotes
 from games.liars_dice.rules import (
     CHALLENGE,
@@ -197,8 +197,8 @@ MEASURES: tuple[Measure, ...] = (
 )
 
 
-class LiarsDiceAssessor(SeatAssessor):
-    """Assessor of one game; its kinds are `bid`, `challenge` and `knowledge`."""
+class LiarsDiceAssessor(TalkAssessor):
+    """Assessor of one game; beside talk, its kinds are `bid`, `challenge` and `knowledge`."""
 
     game: LiarsDice
     shows_hidden = (DiceRevealed,)
@@ -254,12 +254,7 @@ class LiarsDiceAnalysis(GameAnalysis):
         ),
     }
     knowledge_type = LiarsDiceKnowledge
-
-    def assessor(
-        self, players: Collection[int] | None = None, kinds: Collection[str] | None = None
-    ) -> Assessor:
-        """Return a new assessor of one game; bids are also statements."""
-        return with_talk(self.game, LiarsDiceAssessor(self.game, players, kinds), players, kinds)
+    assessor_type = LiarsDiceAssessor
 
     def consequences(
         self, knowledge: LiarsDiceKnowledge, actions: Collection[Action]

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import ClassVar
@@ -35,14 +35,14 @@ from arena import (
     WeightedSum,
 )
 from arena.core.action import Promise
-from arena.core.analysis import Assessor, Fact, SeatAssessor
+from arena.core.analysis import Fact
 from arena.core.statements import GameTalk
 from arena.core.text import pluralize
 from arena.evaluation.talk import (
     SPEECH_MEASURES,
     STATEMENT_FACTS,
+    TalkAssessor,
     comment_talk,
-    with_talk,
 )
 from games.negotiation.notes import NegotiationNotes
 from games.negotiation.rules import (
@@ -264,10 +264,10 @@ def bargaining_reference(counts: Triple, values: Values, outside: int = 0) -> Ba
     )
 
 
-class NegotiationAssessor(SeatAssessor):
+class NegotiationAssessor(TalkAssessor):
     """Assessor of one game: the agreement compared with the best ones of the same deal.
 
-    Its kinds are `agreement` and `knowledge`.
+    Beside talk, its kinds are `agreement` and `knowledge`.
     """
 
     game: Negotiation
@@ -318,12 +318,7 @@ class NegotiationAnalysis(GameAnalysis):
     facts: ClassVar[Mapping[str, Fact]] = {**STATEMENT_FACTS, **FACTS}
     measures = (*MEASURES, *SPEECH_MEASURES)
     knowledge_type = NegotiationKnowledge
-
-    def assessor(
-        self, players: Collection[int] | None = None, kinds: Collection[str] | None = None
-    ) -> Assessor:
-        """Return a new assessor of one game; it also judges talk and acceptances."""
-        return with_talk(self.game, NegotiationAssessor(self.game, players, kinds), players, kinds)
+    assessor_type = NegotiationAssessor
 
     def resample(
         self, history: Sequence[Step], player: int, rng: random.Random

@@ -332,14 +332,17 @@ class SeatAssessor:
         return wanted and (player is None or player in self._assessed)
 
     def _judge_decision(self, ply: Ply, knowledge: Any) -> list[Assessment]:
-        """Return the assessments of a decision by what its seat knew; the default has none."""
+        """Return the assessments of a decision by what its seat knew; the default has none.
+
+        It is called for all seats whose knowledge is followed, assessed or not.
+        """
         return []
 
     def ply(self, ply: Ply) -> list[Assessment]:
         """Process the next ply; return the assessments of a decision."""
         # Judged before the events of the ply, which the seat did not know when it decided.
-        is_judged = ply.player in self._assessed
-        found = self._judge_decision(ply, self._knowledge[ply.player]) if is_judged else []
+        knowledge = self._knowledge.get(ply.player)
+        found = [] if knowledge is None else self._judge_decision(ply, knowledge)
         self._latest_ply = ply.number
         for event in ply.events:
             self._witness(event)

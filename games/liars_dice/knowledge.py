@@ -204,8 +204,8 @@ class LiarsDiceAssessor(TalkAssessor):
     shows_hidden = (DiceRevealed,)
 
     def _judge_decision(self, ply: Ply, knowledge: LiarsDiceKnowledge) -> list[Assessment]:
-        is_wanted = self._wants("bid" if isinstance(ply.decision.action, DiceBid) else "challenge")
-        return [_judge(ply, knowledge)] if is_wanted else []
+        kind = "bid" if isinstance(ply.decision.action, DiceBid) else "challenge"
+        return [_judge(ply, knowledge)] if self._wants(kind, ply.player) else []
 
     def end(self, outcome: Outcome) -> list[Assessment]:
         """Return the entropy of each seat: bids exclude no hand, so it is that after the roll."""

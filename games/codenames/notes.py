@@ -24,6 +24,7 @@ from arena import (
     Tone,
 )
 from arena.core.observation import NotesView
+from arena.core.text import listed
 from games.codenames.rules import (
     ASSASSIN,
     NEUTRAL,
@@ -165,8 +166,9 @@ class CodenamesArrays(GameArrays):
 
 def seats_text(players: int, team: int) -> str:
     """Return who does what in a team: `Player 0 gives the clues, Players 2 and 4 guess`."""
-    *first, last = map(str, range(2 + team, players, 2))
-    guess = f"Players {', '.join(first)} and {last} guess" if first else f"Player {last} guesses"
+    guessers = [str(seat) for seat in range(2 + team, players, 2)]
+    one = len(guessers) == 1
+    guess = f"Player {guessers[0]} guesses" if one else f"Players {listed(guessers)} guess"
     return f"Player {team} gives the clues, {guess}"
 
 
@@ -178,12 +180,9 @@ def _meaning(owner: str) -> str:
 
 def _by_owner(key: Mapping[str, str], owners: Sequence[str]) -> str:
     """Return the words of each owner; owners without words are left out."""
-    parts = []
     # The order of the owners is given: a player reads its own team first.
-    for owner in owners:
-        words = [word for word, each in key.items() if each == owner]
-        if words:
-            parts.append(f"{owner} ({len(words)}): {', '.join(words)}.")
+    words = {owner: [word for word in key if key[word] == owner] for owner in owners}
+    parts = (f"{owner} ({len(own)}): {', '.join(own)}." for owner, own in words.items() if own)
     return " ".join(parts)
 
 

@@ -211,7 +211,7 @@ class Hanabi(Game):
 
     @cached_property
     def others(self) -> tuple[tuple[int, ...], ...]:
-        """For each seat the others, in turn order from its left."""
+        """The other seats of each seat, in turn order from its left."""
         seats = range(self.num_players)
         return tuple((*seats[player + 1 :], *seats[:player]) for player in seats)
 

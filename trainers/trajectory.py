@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import count, takewhile
+from itertools import takewhile
 from typing import NamedTuple, TypeAlias
 
 from pydantic import JsonValue
@@ -179,8 +179,6 @@ class TokenSequence:
     """Log-probability of each trained token, in nats, without temperature and grammar."""
     weight: float = 1.0
     """Weight of each of its tokens."""
-    index: int = 0
-    """Index of the sequence in the call. Importance ratios may be averaged over a sequence."""
     advantages: list[float] = field(default_factory=list)
     """Advantage of each trained token."""
     answers: list[int] = field(default_factory=list)
@@ -233,8 +231,7 @@ def token_sequences(
     Raises ArenaError if a prompt that the server read differs from the one that would be trained.
     """
     sequences: list[TokenSequence] = []
-    indices = count()
-    # Counts all trajectories, also those left out; `indices` counts sequences with a gradient.
+    # Counts all trajectories, also those left out.
     trajectory_number = -1
     for group_number, group in enumerate(groups):
         for trajectory in group.trajectories:
@@ -252,7 +249,6 @@ def token_sequences(
             # Over all sequences of the trajectory: the split must not change its weight.
             tokens = sum(len(sequence.sampled_positions) for sequence in own)
             for sequence in own:
-                sequence.index = next(indices)
                 sequence.weight = 1 / (tokens + 1e-6) if equal_games else 1.0
             sequences += own
     return sequences

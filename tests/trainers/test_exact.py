@@ -42,14 +42,14 @@ def test_updates_lead_a_network_to_a_best_response(tmp_path: Path) -> None:
             some = [0.0] * len(own)
             # All of one trajectory, so that they are packed as one tree of tokens.
             answers.append(
-                TokenSequence(0, 0, [*prompt, *own], places, some, some, 1.0, len(answers), some)
+                TokenSequence(0, 0, [*prompt, *own], places, some, some, 1.0, some, [0] * len(own))
             )
     [[batch]] = minibatches(answers, 1, 10**6, "0")
     own_pairs = tree.players == seat
 
     def logprobs() -> Tensor:
         tokens = learner.score(batch.packed, options).logprobs
-        return tokens.new_zeros(len(answers)).index_add(0, batch.targets.sequence_ids, tokens)
+        return tokens.new_zeros(len(answers)).index_add(0, batch.targets.answer_ids, tokens)
 
     def policy() -> np.ndarray:
         with torch.no_grad():

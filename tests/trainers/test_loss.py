@@ -26,7 +26,6 @@ def targets(**changes: Tensor) -> TokenTargets:
         sampled_logprobs=OLD,
         advantages=torch.tensor([0.3, 0.3, -0.2]),
         weights=torch.ones(3),
-        sequence_ids=torch.zeros(3, dtype=torch.int64),
         policy_logprobs=OLD,
         answer_ids=torch.tensor([0, 0, 1]),
     )
@@ -69,7 +68,7 @@ def test_the_entropy_bonus_rewards_unlikely_answers() -> None:
 def test_all_tokens_of_a_step_have_the_same_weight() -> None:
     """A long game does not count less by token, nor a minibatch of short games more."""
     short = TokenSequence(0, 0, [1, 2], [1], [-1.0], advantages=[1.0])
-    long = TokenSequence(1, 1, [1, 2, 3, 4], [1, 2, 3], [-1.0] * 3, advantages=[-1.0] * 3, index=1)
+    long = TokenSequence(1, 1, [1, 2, 3, 4], [1, 2, 3], [-1.0] * 3, advantages=[-1.0] * 3)
     plan = minibatches([short, long], 2, 100, "0")
     assert sorted(len(batch.targets) for [batch] in plan) == [1, 3]
     for [batch] in plan:

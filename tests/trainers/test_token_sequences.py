@@ -153,7 +153,6 @@ def test_other_ids_than_the_texts_begin_a_new_sequence(chat: ChatTokenizer) -> N
     assert two.ids[: len(prompt)] == prompt and two.sampled_positions[0] == len(prompt)
     assert one.answers == [0] * 5 and set(two.answers) == {0}
     assert one.weight == two.weight == 1.0
-    assert one.index != two.index
 
 
 def test_what_was_served_must_be_what_is_trained(chat: ChatTokenizer) -> None:

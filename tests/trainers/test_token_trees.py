@@ -41,18 +41,12 @@ def thinking_chat(
     return list(split_answers(answers(), TokenSequence(trajectory, group)))
 
 
-def numbered(sequences: list[TokenSequence]) -> list[TokenSequence]:
-    for index, sequence in enumerate(sequences):
-        sequence.index = index
-    return sequences
-
-
 def rows_of(batches: list[MicroBatch]) -> int:
     return sum(len(batch.packed.tokens) for batch in batches)
 
 
 def test_a_template_that_drops_thinking_costs_each_token_once() -> None:
-    sequences = numbered(thinking_chat(0, turns=60, news=60, thinking=64))
+    sequences = thinking_chat(0, turns=60, news=60, thinking=64)
     assert len(sequences) == 60
     alone = sum(len(sequence.ids) - 1 for sequence in sequences)
     [batches] = minibatches(sequences, 1, 4_096, "0")
@@ -66,9 +60,9 @@ def test_a_template_that_drops_thinking_costs_each_token_once() -> None:
 
 
 def test_a_tree_has_the_numbers_and_gradients_of_separate_sequences(tmp_path: Path) -> None:
-    sequences = numbered(
-        [s for n in range(3) for s in thinking_chat(n, turns=4, news=9, thinking=8, group=n // 2)]
-    )
+    sequences = [
+        s for n in range(3) for s in thinking_chat(n, turns=4, news=9, thinking=8, group=n // 2)
+    ]
     learner = Learner(build_tiny_model(tmp_path / "tiny", **TINY_FAMILIES["qwen3-biases"]))
     options = UpdateOptions(threads=1)
     tensors = list(learner.trained.values())
@@ -78,7 +72,7 @@ def test_a_tree_has_the_numbers_and_gradients_of_separate_sequences(tmp_path: Pa
     found, gradients = {}, [torch.zeros_like(tensor) for tensor in tensors]
     for batch in batches:
         scores = learner.score(batch.packed, options).logprobs
-        ids = batch.targets.sequence_ids
+        ids = batch.targets.answer_ids  # One answer in each sequence.
         for number in sorted({*ids.tolist()}):
             found[number] = scores[ids == number].detach()
         loss = (scores * batch.targets.sampled_logprobs).sum()
@@ -87,11 +81,11 @@ def test_a_tree_has_the_numbers_and_gradients_of_separate_sequences(tmp_path: Pa
             for one, more in zip(gradients, torch.autograd.grad(loss, tensors), strict=True)
         ]
     expected = [torch.zeros_like(tensor) for tensor in tensors]
-    for sequence in sequences:
+    for number, sequence in enumerate(sequences):
         [[alone]] = minibatches([sequence], 1, 10**6, "0")
         assert alone.packed.spans[0].sees is None
         scores = learner.score(alone.packed, options).logprobs
-        torch.testing.assert_close(found[sequence.index], scores.detach(), rtol=0, atol=1e-5)
+        torch.testing.assert_close(found[number], scores.detach(), rtol=0, atol=1e-5)
         loss = (scores * alone.targets.sampled_logprobs).sum()
         expected = [
             one + more

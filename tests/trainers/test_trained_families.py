@@ -54,7 +54,6 @@ def made_up(seed: int = 0) -> list[TokenSequence]:
                 logprobs,
                 list(logprobs),
                 0.1,
-                index,
                 [rng.uniform(-1, 1)] * len(sampled),
             )
         )

@@ -134,25 +134,16 @@ def minibatches(
 def _targets(sequences: Sequence[TokenSequence]) -> TokenTargets:
     """Return the targets of all trained tokens, in the order of the sequences."""
     # float32 is what the model computes in; ART uses it too.
-    real, whole = torch.float32, torch.int64
-    # [sequences]: number of trained tokens of each.
-    lengths = torch.tensor([len(sequence.sampled_positions) for sequence in sequences], dtype=whole)
-
-    def per_token(values: Sequence[float], dtype: torch.dtype) -> torch.Tensor:
-        """Repeat one value per sequence for each of its trained tokens."""
-        # [sequences] to [trained].
-        return torch.tensor(values, dtype=dtype).repeat_interleave(lengths)
-
+    real = torch.float32
     return TokenTargets(
         torch.tensor([p for s in sequences for p in s.sampled_logprobs], dtype=real),
         torch.tensor([a for s in sequences for a in s.advantages], dtype=real),
-        per_token([sequence.weight for sequence in sequences], real),
-        per_token([sequence.index for sequence in sequences], whole),
+        torch.tensor([s.weight for s in sequences for _ in s.sampled_positions], dtype=real),
         # Sequences from elsewhere may lack the policy's own log-probabilities.
         torch.tensor(
             [p for s in sequences for p in s.policy_logprobs or s.sampled_logprobs], dtype=real
         ),
-        torch.tensor(_answer_ids(sequences), dtype=whole),
+        torch.tensor(_answer_ids(sequences), dtype=torch.int64),
     )
 
 

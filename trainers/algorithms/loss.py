@@ -38,8 +38,6 @@ class TokenTargets:
     """A, float32."""
     weights: Tensor
     """w, float32."""
-    sequence_ids: Tensor
-    """int64; tokens of one sequence share an id."""
     policy_logprobs: Tensor
     """float32, in nats: under the weights that sampled them, without temperature and grammar."""
     answer_ids: Tensor

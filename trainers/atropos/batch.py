@@ -139,7 +139,6 @@ def _sequences(group: ScoredData, number: int, indices: Iterator[int]) -> Iterat
             positions,
             [logprobs[place] for place in positions],
             weight=1 / len(positions),
-            index=index,
             advantages=advantages,
             temperature=_temperature(group, row),
         )

@@ -56,6 +56,7 @@ NAME_PREFIXES = ("", " ", ", ")
 """Separators before a name; each name has a token with each of them, unless there is one token for
 each name, by which a model finds it wherever it is."""
 
+VOCABULARY = 1024
 BYTES = 256
 """Symbols of a byte-level alphabet."""
 MERGES = 160
@@ -87,10 +88,9 @@ def names_of(games: Iterable[Game]) -> list[str]:
 def make_tokenizer(
     texts: Sequence[str],
     names: Sequence[str],
-    vocabulary: int = 1024,
     prefixes: Sequence[str] = NAME_PREFIXES,
 ) -> PreTrainedTokenizerFast:
-    """Return a tokenizer of at most `vocabulary` tokens, or more if there are more than 200 names.
+    """Return a tokenizer of at most VOCABULARY tokens, or more if there are more than 200 names.
 
     Names, the longest first, become tokens with each of the prefixes. Phrases are found in all
     texts and fill what names, bytes and merges leave; BPE merges are found in the first 200 texts.
@@ -100,7 +100,7 @@ def make_tokenizer(
 
     name_tokens = [prefix + name for name in names for prefix in prefixes]
     # Tokens that are left for phrases. Names, bytes and merges always get theirs.
-    room = max(0, vocabulary - len(name_tokens) - len(SPECIAL) - BYTES - MERGES)
+    room = max(0, VOCABULARY - len(name_tokens) - len(SPECIAL) - BYTES - MERGES)
     phrases = _phrases(texts, names, prefixes)[:room]
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)

@@ -26,15 +26,13 @@ from trainers.runs.run_files import is_training, read_config, read_state
 
 
 class CheckpointEvaluation(HeldOutResult):
-    """A held-out result with its checkpoint and the cost of the training until then."""
+    """A held-out result with its checkpoint."""
 
     checkpoint: str
     step: int | None
     best: bool = False
     final: bool = False
     """True for the final deals, which did not select the best checkpoint."""
-    trained_tokens: int = 0
-    seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,24 +135,17 @@ class TrainingRun:
         return measured[-1].scale if measured else WIN_RATE
 
     def learning_curve(self) -> list[CheckpointEvaluation]:
-        """Return the periodic evaluations, with tokens and seconds of all steps until then."""
-        # Costs accumulate over all steps, also over those without an evaluation.
-        curve, tokens, seconds = list[CheckpointEvaluation](), 0, 0.0
-        for record in self.records:
-            tokens += record.tokens.trained
-            seconds += finite(record.seconds) or 0.0
-            if record.evaluation:
-                curve.append(
-                    CheckpointEvaluation(
-                        **dict(record.evaluation),
-                        checkpoint=f"step {record.step}",
-                        step=record.step,
-                        best=record.step == self.state.best_step,
-                        trained_tokens=tokens,
-                        seconds=seconds,
-                    )
-                )
-        return curve
+        """Return the periodic evaluations."""
+        return [
+            CheckpointEvaluation(
+                **dict(record.evaluation),
+                checkpoint=f"step {record.step}",
+                step=record.step,
+                best=record.step == self.state.best_step,
+            )
+            for record in self.records
+            if record.evaluation
+        ]
 
     def final_evaluations(self) -> list[CheckpointEvaluation]:
         """Return the results on the final deals: best and newest checkpoint."""

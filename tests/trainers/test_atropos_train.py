@@ -381,7 +381,7 @@ def test_the_command_trains_and_refuses_in_one_line(
     refusals = {
         ("--atropos-url", "http://127.0.0.1:9"): (1, "is the trajectory API running there?"),
         ("--weight-bridge-mode", "none"): (2, "only the run's own server is restarted"),
-        ("--weight-bridge-mode", "ssh"): (2, "'lora_only', 'lora_restart' or 'none'"),
+        ("--weight-bridge-mode", "ssh"): (2, "lora_only, lora_restart or none"),
         ("--weight-bridge-mode", "shared_vllm", "--lora-r", "8"): (2, "trains all weights"),
         ("--set", "async_steps=1"): (2, "--set async_steps=1: without effect, since environments"),
         ("--set", "eval_games=9"): (2, "--set eval_games=9: without effect"),

@@ -32,6 +32,13 @@ RESULTS = ROOT / "results"
 MARKED = re.compile(r"(<!-- results: ([\w-]+) -->\n).*?(<!-- /results -->)", flags=re.S)
 PLAYERS = (3, 4, 6)
 """Table sizes of the ladder."""
+REPORTED = {
+    "oracle": "`bot:oracle`: exact probabilities",
+    "detective": "`bot:detective`: exact logic",
+    "clue-tiny": "`clue-tiny`, 0.9 M parameters, reads deductions",
+    "demo": "the same after `make demo`",
+}
+"""Players of the README's table, by the ends of the names of their results."""
 LEVELS = ("deductions", "notes", "events")
 """Text levels, from most help to least."""
 SHOWN_SPEEDS = (
@@ -140,6 +147,23 @@ def clue_tiny() -> str:
     return table(["text level", "won", "won by a novice in the same seats", "difference"], rows)
 
 
+def players() -> str:
+    """Return what players of different kinds do on the same deals, from the stored evaluations."""
+    rows = []
+    for name, label in REPORTED.items():
+        player, baseline = load(f"reported-{name}")["report"]["players"]
+        rows.append(reported(label, player))
+    header = ["player", "won (par 25 %)", "question efficiency, late", "right accusations"]
+    return table(header, [reported("`bot:novice`: seen cards only", baseline), *rows])
+
+
+def reported(label: str, player: Mapping[str, Any]) -> list[str]:
+    """Return a row of the README's table."""
+    measures = player["measures"]
+    shares = [player["win_rate"], measures["efficiency_late"], measures["accusations_right"]]
+    return [label, *map(percent, shares)]
+
+
 def benchmark(suite: str) -> Callable[[], str]:
     """Return a renderer for the leaderboard of the reference entries of a suite."""
 
@@ -188,6 +212,7 @@ def own_games() -> str:
 TABLES: dict[str, Callable[[], str]] = {
     "ladder": ladder,
     "clue-tiny": clue_tiny,
+    "players": players,
     "benchmark-mini": benchmark("mini"),
     "credit": stored("credit"),
     "coverage": stored("coverage"),

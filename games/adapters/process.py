@@ -25,7 +25,6 @@ import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from typing import IO, Any
@@ -183,6 +182,8 @@ class LibraryProcess:
             self._end = None
 
 
+# Weak: the facts of a process may be large, and requests may name any number of games.
+_known: weakref.WeakValueDictionary[tuple[str, str], LibraryProcess] = weakref.WeakValueDictionary()
 _running: list[LibraryProcess] = []
 """The one that was started last is the last."""
 
@@ -192,10 +193,9 @@ def is_library_process() -> bool:
     return SERVED in os.environ
 
 
-@cache
 def process_for(name: str, options: str) -> LibraryProcess:
     """Return the process of a game; the same one for equal options, which are written as JSON."""
-    return LibraryProcess(name, options)
+    return _known.setdefault((name, options), LibraryProcess(name, options))
 
 
 def _keep_running(process: LibraryProcess) -> None:
@@ -295,7 +295,7 @@ MOST_MEMORY = 4 * 2**30
 MOST_ACTIONS = 1_000_000
 """Actions of a game."""
 
-MOST_POSITIONS = 100
+MOST_POSITIONS = 64
 """Positions that the process keeps."""
 
 

@@ -38,7 +38,6 @@ from arena.core.text import shorten
 from arena.episodes.files import ReplayFile
 from arena.episodes.job import GameJob, play_job, whole_episode
 from arena.episodes.match import Match
-from arena.episodes.record import Episode
 from arena.llm.service import LLMService
 from arena.llm.settings import RunLimits, Settings
 from arena.plugins.catalog import require
@@ -329,20 +328,5 @@ class GameEnv(vf.Env[GameEnvConfig]):  # type: ignore[misc]
         trace.record_metric("won", episode.outcome.is_winner(seat))
         failures = [failure.text for failure in episode.failures if failure.player == seat]
         trace.record_metric("fallbacks", len(failures))
-        trace.info["game"] = _result(episode, seat, failures)
-
-
-def _result(episode: Episode, seat: int, failures: list[str]) -> dict[str, JsonValue]:
-    """Return what a reader of a trace wants to know about its game."""
-    header, outcome = episode.header, episode.outcome
-    return {
-        "name": header.game,
-        "seed": header.seed,
-        "seat": seat,
-        "players": list(header.players),
-        "status": outcome.status,
-        "reason": outcome.reason,
-        "returns": list(outcome.returns),
-        "turns": episode.turns,
-        "fallbacks": [*failures],
-    }
+        players, reason = list(episode.header.players), episode.outcome.reason
+        trace.info["game"] = {"players": players, "reason": reason, "fallbacks": failures}

@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from arena.core.errors import ArenaError, UsageError
-from trainers.algorithms.lora import Lora
 from trainers.config.config import UpdateOptions
 from trainers.credit import Credit
 from trainers.hosts.art.convert import ArtGroup, Backend, TrainableModel, TrainResult, from_art
@@ -34,30 +33,12 @@ class EmbeddedBackend(Backend):
     """Holds the weights of one model: samples from them and trains them, on a CPU or CUDA."""
 
     def __init__(
-        self,
-        base_model: Path,
-        *,
-        path: Path | str = ".art",
-        device: str = "auto",
-        lora: Lora | None = None,
-        context_length: int | None = None,
-        seed: int = 0,
-        first_step: int | None = None,
+        self, base_model: Path, *, path: Path | str = ".art", device: str = "auto"
     ) -> None:
-        """Load nothing yet.
-
-        `path` is ART's base path, which models get when they are registered; the other arguments
-        are those of `EmbeddedTrainer`.
-        """
+        """Load nothing yet. `path` is ART's base path, which models get with their registration."""
         self._base_model = base_model
         self._path = Path(path)
-        self._options: dict[str, Any] = {
-            "device": device,
-            "lora": lora,
-            "context_length": context_length,
-            "seed": seed,
-            "first_step": first_step,
-        }
+        self._device = device
         self._model: AnyModel | None = None
         self._bridge: InProcess | None = None
 
@@ -85,7 +66,9 @@ class EmbeddedBackend(Backend):
         self._model = model
         model.base_path = str(self._path)
         checkpoints = Path(model._get_output_dir()) / "checkpoints"
-        trainer = EmbeddedTrainer(checkpoints, self._base_model, name=model.name, **self._options)
+        trainer = EmbeddedTrainer(
+            checkpoints, self._base_model, name=model.name, device=self._device
+        )
         self._bridge = InProcess(trainer)
         await self._bridge.start()
         model._openai_client = self._client()

@@ -257,9 +257,9 @@ def test_facts_that_fit_no_deal_are_a_contradiction(holder: int, facts: Holder) 
         propagate(constraints)
 
 
-@pytest.mark.parametrize("bound", [2**20, 2**40, 2**80])
+@pytest.mark.parametrize("bound", [2**40, 2**80])
 def test_event_by_event_equals_the_plain_count(bound: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In 32 bits, 64 bits and Python's integers, with results asked for at random times."""
+    """In 64 bits and Python's integers, with results asked for at random times."""
     own, compared = DealCount._bound, 0
     monkeypatch.setattr(DealCount, "_bound", lambda self: max(bound, own(self)))
     for seed in range(40):

@@ -8,7 +8,7 @@ All sums are exact, in int64 modulo 2**64 or in Python's integers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -109,7 +109,7 @@ def _split(groups: list[int], sets: Iterable[int]) -> list[int]:
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Array = NDArray[Any]
-"""Array of int32 or int64 or, if these are too narrow, of Python's integers (dtype object)."""
+"""Array of int64 or, if that is too narrow, of Python's integers (dtype object)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,10 +178,8 @@ def showing_scale(holder: Holder, shown: int) -> int:
 
 
 def integer_dtype(greatest: int) -> Any:
-    """Return the dtype for integers up to `greatest`: 32 or 64 bits, or Python's own integers."""
+    """Return the dtype for integers up to `greatest`: 64 bits, or Python's own integers."""
     # One bit is left beside the sign.
-    if greatest < 2**30:
-        return np.int32
     return np.int64 if greatest < 2**62 else object
 
 
@@ -192,76 +190,48 @@ WAYS = np.array([[comb(n, k) for k in range(37)] for n in range(37)], dtype=np.i
 # Sums over sets of cards
 
 
-SHORT = 32
-"""Elements below which a loop over inner axes is short."""
-
-
 def subset_sums(values: Array, sizes: Sequence[int]) -> Array:
-    """Return the sum over all subsets, flat; may change `values` (zeta transform).
+    """Return the sum over all subsets, flat; changes `values` (zeta transform).
 
     Args:
         values: Flat array over the multisets of the classes, in row-major order.
         sizes: The number of cards in each class.
     """
-    return _transform(values, sizes, _add)
+    inner = values.size
+    for size in sizes:
+        inner //= size + 1
+        view = values.reshape(-1, size + 1, inner)
+        # Index s becomes the sum over t of C(s, t) times index t.
+        for first in range(1, size + 1):
+            for place in range(size, first - 1, -1):
+                view[:, place] += view[:, place - 1]  # Pascal's rule.
+    return values
 
 
 def superset_sums(values: Array, sizes: Sequence[int], kept: Sequence[int]) -> Array:
     """Return the signed sums over all supersets of the sets of `kept` classes, flat.
 
     A class outside `kept` has no card in such a set: its axis becomes one number, the sum over s of
-    (-1)^(n-s) C(n, s) values[s]. These come first, so that the array soon gets small.
+    (-1)^(n-s) C(n, s) values[s].
 
     Args:
         values: Flat array over the multisets of all classes, in row-major order; may be changed.
         sizes: The number of cards in each class.
-        kept: Numbers of the classes that keep their axis, in ascending order.
+        kept: Numbers of the classes that keep their axis.
     """
-    outer = 1
-    for place, size in enumerate(sizes):
-        if place in kept:
-            outer *= size + 1
-            continue
-        view = values.reshape(outer, size + 1, -1)
-        # The difference of order n, by n differences of neighbours.
-        for _ in range(size):
-            view = view[:, 1:] - view[:, :-1]
-        values = view
-    return _transform(values.reshape(-1), [sizes[place] for place in kept], _subtract)
-
-
-def _transform(values: Array, sizes: Sequence[int], step: Callable[[Array, int], None]) -> Array:
-    """Apply `step` to the axis of each class, in place."""
-    # The innermost axes make short and therefore slow loops. So these are made the outer axes by a
-    # transposition before their steps.
-    half, inner = len(sizes), 1
-    while half and inner < SHORT:
-        half -= 1
-        inner *= sizes[half] + 1
-    for part in (sizes[:half], sizes[half:]):
-        length = values.size
-        for size in part:
-            length //= size + 1
-            step(values.reshape(-1, size + 1, length), size)
-        # After the second time the axes are in order again.
-        if half:
-            values = values.reshape(-1, inner).T.reshape(-1)
-            inner = values.size // inner
+    inner = values.size
+    for number, size in enumerate(sizes):
+        inner //= size + 1
+        view = values.reshape(-1, size + 1, inner)
+        # Index t becomes the difference of order n - t, by n differences of neighbours.
+        for last in range(size, 0, -1):
+            if number not in kept:
+                view = view[:, 1:] - view[:, :-1]
+                continue
+            for place in range(last):
+                np.subtract(view[:, place + 1], view[:, place], out=view[:, place])
+        values = view.reshape(-1)
     return values
-
-
-def _add(view: Array, size: int) -> None:
-    """Replace index s by the sum over t of C(s, t) times index t."""
-    for first in range(1, size + 1):
-        for place in range(size, first - 1, -1):
-            view[:, place] += view[:, place - 1]  # Pascal's rule.
-
-
-def _subtract(view: Array, size: int) -> None:
-    """Replace index t by the difference of order n - t: the signed sum over supersets."""
-    for last in range(size, 0, -1):
-        for place in range(last):
-            np.subtract(view[:, place + 1], view[:, place], out=view[:, place])
 
 
 def sum_over_envelopes(weights: Array, choices: Sequence[Array]) -> Array:

@@ -23,8 +23,8 @@ cards (18 at most in printed decks) and not on the number of deals. With the lar
 of 36 cards, arrays have up to 800,000 elements among 4 players (2 s) and 25 million among 6 (20 s
 and 1.2 GB), measured in games with random questions. A class of n alike cards is one axis of length
 n + 1 with binomial coefficients in place of ones. P_h(S) depends only on the cards of S that h may
-hold, so its array has only their axes; and the axes of the cards that h cannot hold are summed
-first in the second formula, which makes the array small (see `subset_sums`).
+hold, so its array has only their axes; and the second formula sums the axes of the cards that h
+cannot hold to one number each, which makes the array small (see `superset_sums`).
 
 Weights are scaled to integers and added modulo 2**64, so that the differences are exact: an
 impossible case has weight exactly 0. If a total might not fit into 64 bits, Python's integers are
@@ -209,7 +209,7 @@ class DealCount:
             others *= before
             before *= cover
             table = self._hands.table(seat)
-            sums = superset_sums(others, self.sizes, sorted(table.places))
+            sums = superset_sums(others, self.sizes, table.places)
             # P(T) = f_h(T) * others(T) * (hands of single cards) / total; the scale cancels.
             deals = table.weights * sums[table.codes] * table.ways
             weights = (deals @ table.counts).tolist()

@@ -57,18 +57,42 @@ if TYPE_CHECKING:
     from games.cluedo.rules.setting import CluedoSetting
 
 
-class BoardState(State):
-    """Places of the pawns and weapons, and the movements of the player in turn.
+class TurnPhase(Enum):
+    """Step of the game: what happens next."""
 
-    `summoned` is an immutable value, so that copies may share it; `clone` copies `places` and
-    `weapons`.
+    DEAL = auto()
+    START = auto()
+    DICE = auto()
+    MOVE = auto()
+    SUGGEST = auto()
+    REFUTE = auto()
+    ACCUSE = auto()
+    OVER = auto()
+
+
+class CluedoState(State):
+    """A position of Cluedo.
+
+    All values are immutable, so that copies may share them, but `places` and `weapons`.
     """
 
     game: CluedoSetting
 
     def __init__(self, game: CluedoSetting) -> None:
         super().__init__(game)
+        self.to_act = (CHANCE,)
+        self.phase = TurnPhase.DEAL
         self.player = 0
+        self.envelope: Triple | None = None
+        self.hands: tuple[frozenset[str], ...] = ()
+        # Players after a false accusation: they take no turns but still refute.
+        self.out: frozenset[int] = frozenset()
+        # None until a right accusation, and for ever if all players accuse falsely.
+        self.winner: int | None = None
+        self.choices: tuple[str, ...] = ()
+        """The cards that the refuter may show."""
+        self.legal = game.no_actions
+        """The legal actions of the player who must act; those of a refuter are private."""
         self.places = game.start_places.copy()
         self.weapons: dict[str, str] = {}
         """The room of each weapon that was moved; the others lie beside the board."""
@@ -84,102 +108,6 @@ class BoardState(State):
         twin.places = self.places.copy()
         twin.weapons = self.weapons.copy()
         return twin
-
-    @property
-    def pawn(self) -> str:
-        """The suspect of the player in turn."""
-        return self.game.deck.suspects[self.player]
-
-    @property
-    def room(self) -> str | None:
-        """The room of this pawn; None in a corridor or without a board."""
-        place = self.places.get(self.pawn) if self.places else None
-        return place if isinstance(place, str) else None
-
-    def _place_pawn(self, suspect: str, place: Place, how: PawnMovement) -> None:
-        before = self.places[suspect]
-        if isinstance(before, int):
-            # Each square holds at most one pawn, so the bit is set and XOR clears it.
-            self.squares ^= 1 << before
-        if isinstance(place, int):
-            self.squares |= 1 << place
-        self.places[suspect] = place
-        self.log.append(PawnMoved(suspect, place, how))
-
-    def _occupied_squares(self) -> int:
-        """Return the set of the corridor squares that other pawns occupy."""
-        place = self.places[self.pawn]
-        # The pawn's own square does not block it.
-        return self.squares & ~(1 << place) if isinstance(place, int) else self.squares
-
-    def _summon(self, suggestion: Suggest) -> None:
-        """Move the suggested pawn and weapon to the room.
-
-        The player of that pawn may suggest there in its next turn without moving.
-        """
-        suspect, weapon, room = suggestion.triple
-        # Events are written only for real changes.
-        if self.weapons.get(weapon) != room:
-            self.weapons[weapon] = room
-            self.log.append(WeaponMoved(weapon, room))
-        if self.places[suspect] == room:
-            return
-        self._place_pawn(suspect, room, "summoned")
-        if self.game.options.summoned_may_suggest:
-            # Only a pawn that was moved, so not one that was in the room already.
-            self.summoned |= {suspect}
-
-    def _step_aside(self) -> None:
-        """Move the pawn of a false accuser off the square outside a door, into the room."""
-        room = board.DOORSTEPS.get(self.places[self.pawn])
-        if room is not None:
-            self._place_pawn(self.pawn, room, "steps aside")
-
-    def _turn_start_actions(self) -> ActionSet:
-        """Return the first actions of the turn on the board."""
-        pawn = self.pawn
-        place = self.places[pawn]
-        room = place if isinstance(place, str) else None
-        # A pawn that is shut in cannot throw; otherwise the turn could not go on. Its own square is
-        # not beside itself, so it need not be left out.
-        blocked = not board.can_step_away(place, self.squares)
-        may_stay = room is not None and pawn in self.summoned
-        return self.game.turn_start_actions(room, blocked, may_stay)
-
-
-class TurnPhase(Enum):
-    """Step of the game: what happens next."""
-
-    DEAL = auto()
-    START = auto()
-    DICE = auto()
-    MOVE = auto()
-    SUGGEST = auto()
-    REFUTE = auto()
-    ACCUSE = auto()
-    OVER = auto()
-
-
-class CluedoState(BoardState):
-    """A position of Cluedo.
-
-    `hands`, `envelope` and `out` are immutable values, so that copies may share them.
-    """
-
-    def __init__(self, game: CluedoSetting) -> None:
-        super().__init__(game)
-        self.to_act = (CHANCE,)
-        self.phase = TurnPhase.DEAL
-        self.envelope: Triple | None = None
-        self.hands: tuple[frozenset[str], ...] = ()
-        # Players after a false accusation: they take no turns but still refute.
-        self.out: frozenset[int] = frozenset()
-        # None until a right accusation, and for ever if all players accuse falsely.
-        self.winner: int | None = None
-        self.choices: tuple[str, ...] = ()
-        """The cards that the refuter may show."""
-        self.legal = game.no_actions
-        """The legal actions of the player who must act; those of a refuter are private."""
 
     def _legal_actions(self, player: int) -> ActionSet:
         return self.legal
@@ -314,6 +242,69 @@ class CluedoState(BoardState):
         if self.game.has_board:
             self._step_aside()
         self._end_turn()
+
+    # Pawns and weapons on the board
+
+    @property
+    def pawn(self) -> str:
+        """The suspect of the player in turn."""
+        return self.game.deck.suspects[self.player]
+
+    @property
+    def room(self) -> str | None:
+        """The room of this pawn; None in a corridor or without a board."""
+        place = self.places.get(self.pawn) if self.places else None
+        return place if isinstance(place, str) else None
+
+    def _place_pawn(self, suspect: str, place: Place, how: PawnMovement) -> None:
+        before = self.places[suspect]
+        if isinstance(before, int):
+            # Each square holds at most one pawn, so the bit is set and XOR clears it.
+            self.squares ^= 1 << before
+        if isinstance(place, int):
+            self.squares |= 1 << place
+        self.places[suspect] = place
+        self.log.append(PawnMoved(suspect, place, how))
+
+    def _occupied_squares(self) -> int:
+        """Return the set of the corridor squares that other pawns occupy."""
+        place = self.places[self.pawn]
+        # The pawn's own square does not block it.
+        return self.squares & ~(1 << place) if isinstance(place, int) else self.squares
+
+    def _summon(self, suggestion: Suggest) -> None:
+        """Move the suggested pawn and weapon to the room.
+
+        The player of that pawn may suggest there in its next turn without moving.
+        """
+        suspect, weapon, room = suggestion.triple
+        # Events are written only for real changes.
+        if self.weapons.get(weapon) != room:
+            self.weapons[weapon] = room
+            self.log.append(WeaponMoved(weapon, room))
+        if self.places[suspect] == room:
+            return
+        self._place_pawn(suspect, room, "summoned")
+        if self.game.options.summoned_may_suggest:
+            # Only a pawn that was moved, so not one that was in the room already.
+            self.summoned |= {suspect}
+
+    def _step_aside(self) -> None:
+        """Move the pawn of a false accuser off the square outside a door, into the room."""
+        room = board.DOORSTEPS.get(self.places[self.pawn])
+        if room is not None:
+            self._place_pawn(self.pawn, room, "steps aside")
+
+    def _turn_start_actions(self) -> ActionSet:
+        """Return the first actions of the turn on the board."""
+        pawn = self.pawn
+        place = self.places[pawn]
+        room = place if isinstance(place, str) else None
+        # A pawn that is shut in cannot throw; otherwise the turn could not go on. Its own square is
+        # not beside itself, so it need not be left out.
+        blocked = not board.can_step_away(place, self.squares)
+        may_stay = room is not None and pawn in self.summoned
+        return self.game.turn_start_actions(room, blocked, may_stay)
 
     # Chance and returns
 

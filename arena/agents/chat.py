@@ -8,7 +8,6 @@ that is not enough, the oldest events are left out and the notebook replaces the
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Literal, Self
@@ -16,7 +15,6 @@ from typing import Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter, ValidationError
 
 from arena.agents.reply.reading import Reading, ReplyFailure
-from arena.core.action import Action, field_names
 from arena.core.errors import ArenaError, BackendError, FailureCause
 from arena.core.event import Decision
 from arena.core.game import Game
@@ -115,18 +113,6 @@ def opening(game: Game, options: ChatOptions, turn_limit: int | None = None) -> 
     if options.system is not None:
         return Message("system", options.system)
     return system_message(game, options.answers, turn_limit)
-
-
-def write_answer(action: Action, answers: AnswerForm) -> str:
-    """Return an answer as the instructions demand it."""
-    match answers:
-        case "text":
-            return f"Action: {action}"
-        case "json":
-            return json.dumps({"thoughts": "", "action": str(action)})
-        case "tools":
-            arguments = {name: getattr(action, name) for name in field_names(action)}
-            return json.dumps({"name": type(action).__name__, "arguments": arguments})
 
 
 class Chat:

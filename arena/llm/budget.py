@@ -26,9 +26,8 @@ CAUTION = 3
 about the next ones."""
 OUTPUT_TO_INPUT = (1.0, 10.0)
 """Least and highest ratio of the price of a reply's token to that of a prompt's."""
-DOLLARS, TOKENS = 0, 1
 Amounts = NDArray[np.float64]
-"""Dollars and tokens, in the places `DOLLARS` and `TOKENS`."""
+"""Dollars and tokens."""
 
 
 @dataclass(eq=False, slots=True)
@@ -56,9 +55,9 @@ class Budget:
     """
 
     def __init__(self, max_cost: float | None, token_limit: int | None) -> None:
-        limits = np.array([inf if n is None else n for n in (max_cost, token_limit)])
         self.max_cost, self.token_limit = max_cost, token_limit
         self.spent, self.held, self._longest = np.zeros((3, 2))
+        limits = np.array([inf if n is None else n for n in (max_cost, token_limit)])
         self._limits = (1 + 1e-9) * limits  # Sums of prices are not exact in their last digit.
         self._running: list[PaidGame] = []
         """Games in progress, in the order of their starts."""
@@ -80,7 +79,9 @@ class Budget:
             # After a refused call no game starts: there is too little left for the one it cut off.
             while self._refusal or not self._admits(game):
                 if not self._running:
-                    raise BudgetSpent(self._refusal or self.text("one more game", self._rest(game)))
+                    raise BudgetSpent(
+                        self._refusal or self._text("one more game", self._rest(game))
+                    )
                 await self.change()
             self._running.append(game)
         token = CURRENT_GAME.set(game)
@@ -92,7 +93,7 @@ class Budget:
         finally:
             CURRENT_GAME.reset(token)
             self._running.remove(game)
-            self.notify()
+            self._notify()
 
     def _admits(self, game: PaidGame) -> bool:
         few = len(self._running) < max(self._finished, 1)
@@ -122,25 +123,26 @@ class Budget:
         """Replace what was set aside by what was used; `None` for a call without an answer."""
         self.held -= held
         if used:
-            usage = used.usage
-            amounts = np.array([used.cost or 0.0, usage.prompt_tokens + usage.completion_tokens])
+            tokens = used.usage.prompt_tokens + used.usage.completion_tokens
+            amounts = np.array([used.cost or 0.0, tokens])
             self.spent += amounts
             if game := CURRENT_GAME.get():
                 game.used += amounts
-        self.notify()
+        self._notify()
 
-    def refuse(self, what: str, need: Amounts, is_priced: bool) -> BudgetSpent:
+    def refuse(self, name: str, need: Amounts, is_priced: bool) -> BudgetSpent:
         """Return the error of a call that is not covered; no further game starts."""
-        self._refusal = self.text(what, need, is_priced)
+        self._refusal = self._text(f"the next call of {name}", need, is_priced)
         return BudgetSpent(self._refusal)
 
-    def text(self, what: str, need: Amounts, is_priced: bool = True) -> str:
+    def _text(self, what: str, need: Amounts, is_priced: bool = True) -> str:
         """Return which limit does not leave what is needed."""
-        if self.spent[TOKENS] + need[TOKENS] <= self._limits[TOKENS]:
-            spent, limit = f"${self.spent[DOLLARS]:.6f}", f"--max-cost {self.max_cost:g}"
-            needed = f"${need[DOLLARS]:.6f}" if is_priced else "an unknown sum"
+        (dollars, tokens), (cost, more) = self.spent, need
+        if tokens + more <= self._limits[1]:
+            spent, limit = f"${dollars:.6f}", f"--max-cost {self.max_cost:g}"
+            needed = f"${cost:.6f}" if is_priced else "an unknown sum"
         else:
-            spent, needed = f"{self.spent[TOKENS]:,.0f} tokens", f"{need[TOKENS]:,.0f}"
+            spent, needed = f"{tokens:,.0f} tokens", f"{more:,.0f}"
             limit = f"token_limit={self.token_limit}"
         return (
             f"the budget is spent: {spent} so far, and {what} may need {needed}, more than {limit} "
@@ -151,25 +153,10 @@ class Budget:
         """Wait until a call or a game has ended; whoever waits looks again."""
         await self._changed.wait()
 
-    def notify(self) -> None:
+    def _notify(self) -> None:
         # The old event stays set, so no task that waits now misses it.
         self._changed.set()
         self._changed = asyncio.Event()
-
-
-@dataclass(eq=False, slots=True)
-class AfterOlderGames:
-    """Layer that lets a call wait while older games need the rest of the budget.
-
-    It comes before the slot: a call that waits for other games must not hold one of theirs.
-    """
-
-    inner: Layer
-    budget: Budget
-
-    async def complete(self, call: Call) -> Completion:
-        await self.budget.wait_for_older_games()
-        return await self.inner.complete(call)
 
 
 @dataclass(eq=False, slots=True)
@@ -210,7 +197,10 @@ class WithinBudget:
             # Also for a failed or cancelled attempt, or its estimate would stay set aside for ever.
             self._is_pending = False
             if used:
-                self._learn(tokens[0], used)
+                self._answers += 1
+                self._cost += used.cost or 0.0
+                # The prompt is measured as the next one is: by estimate.
+                self._tokens += (tokens[0], used.usage.completion_tokens) if used.cost else 0.0
             self.budget.settle(held, used)
         if completion.cost is None and self.budget.max_cost is not None:
             # This call is answered, and counted so; the next one is refused.
@@ -228,9 +218,9 @@ class WithinBudget:
             need = np.minimum(most, (mean, inf))
             # A call that cannot fit even alone is refused: what is held for others is left out. One
             # of unknown price is allowed as long as any part of the budget is left.
-            nothing_left = not is_known and budget.spent[DOLLARS] >= (budget.max_cost or 0.0)
+            nothing_left = not is_known and budget.spent[0] >= (budget.max_cost or 0.0)
             if nothing_left or not budget.covers(need):
-                raise budget.refuse(f"the next call of {self.name}", need, is_known)
+                raise budget.refuse(self.name, need, is_known)
             if (is_known or not self._is_pending) and budget.covers(budget.held + need):
                 # No `await` since the check, so that no two calls take the same rest.
                 self._is_pending = not is_known
@@ -245,18 +235,11 @@ class WithinBudget:
         with an unknown ratio r. The next cost, input * (p + r * c), is monotone in r at a given
         sum, so its maximum lies at the least or the highest ratio.
         """
-        costs: list[float] = [self.price.cost(*tokens)] if self.price else []
+        costs = [self.price.cost(*tokens)] if self.price else []
         for ratio in OUTPUT_TO_INPUT:
             if weight := self._tokens @ (1, ratio):
                 costs.append(float(self._cost / weight * (tokens @ (1, ratio))))
         return max(costs, default=0.0)
-
-    def _learn(self, prompt: float, answer: Completion) -> None:
-        """Add the cost of an answer, whose prompt is measured as the next one is: by estimate."""
-        self._answers += 1
-        if answer.cost:
-            self._cost += answer.cost
-            self._tokens += (prompt, answer.usage.completion_tokens)
 
 
 def unknown_price(spec: str) -> str:

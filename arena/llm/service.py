@@ -2,7 +2,7 @@
 
 A call passes these layers, each with one job and the same method, `complete(call)`:
 
-    Tallied > Cached > AfterOlderGames > Retried > InSlot > WithinBudget > Sent > backend
+    Tallied > Cached > Retried > InSlot > WithinBudget > Sent > backend
 
 A call that waits for its next attempt holds no slot and no part of the budget.
 """
@@ -39,7 +39,7 @@ from arena.llm.batches import (
     BatchEndpoint,
     BatchJournal,
 )
-from arena.llm.budget import AfterOlderGames, Budget, WithinBudget, unknown_price
+from arena.llm.budget import Budget, WithinBudget, unknown_price
 from arena.llm.ledger import FallbackGuard, Ledger, Tallied, Tally
 from arena.llm.limits import InSlot, SharedLimits, provider_name
 from arena.llm.response_cache import Cached, ResponseCache
@@ -215,9 +215,9 @@ class LLMService:
         layer: Layer = Sent(route.backend, name, route.traits, tally, shared.breaker, self._notify)
         if budget is not None:
             layer = WithinBudget(layer, budget, name, route.traits.price, shared.breaker)
-        layer = Retried(InSlot(layer, shared), name, shared.limits, shared.breaker, tally)
-        if budget is not None:
-            layer = AfterOlderGames(layer, budget)
+        turn = budget.wait_for_older_games if budget else None
+        layer = InSlot(layer, shared, turn)
+        layer = Retried(layer, name, shared.limits, shared.breaker, tally)
         if self._cache is not None:
             layer = Cached(layer, spec, self._cache, tally)
         return Tallied(layer, tally)

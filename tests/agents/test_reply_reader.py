@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_games import walk
 
-from arena.agents.chat import write_answer
+from arena.agents.action_tools import function_call
 from arena.agents.reply.phrasebook import Phrasebook
 from arena.agents.reply.reader import read_reply
 from arena.agents.reply.reading import correction
@@ -570,14 +570,20 @@ def test_the_contract(data: st.DataObject) -> None:
         assert read_reply(form.format(f"{texts[0]} {number}"), observation).action is None
 
 
+KEYS = ("name", "arguments")
+"""Keys of the call of a function."""
+
+
 @pytest.mark.parametrize("name", catalog().names("game"))
 def test_the_answers_of_every_game_are_read(name: str) -> None:
     game, rng = make_game(name), random.Random(1)
     forms: list[Callable[[Action], str]] = [
         *(str, "Action: {}. That is best.".format, lambda action: f"Hm.\n**{action}**"),
         *(
-            lambda action: write_answer(action, "json"),
-            lambda action: write_answer(action, "tools"),
+            lambda action: json.dumps({"thoughts": "", "action": str(action)}),
+            lambda action: json.dumps(
+                {"name": function_call(action)[0], "arguments": function_call(action)[1]}
+            ),
         ),
     ]
     for state in islice(walk(game, 1), 0, 12, 3):

@@ -10,10 +10,10 @@ import pytest
 from misbehaving import Misbehaving
 
 from arena.core.errors import BackendError, StopPlaying, UsageError
-from arena.llm.backend import Completion, Message, Price, Request, Sampling
+from arena.llm.backend import Completion, Message, Request, Sampling
 from arena.llm.response_cache import ResponseCache
 from arena.llm.service import LLMService
-from arena.llm.settings import Settings
+from arena.llm.settings import RunLimits, Settings
 from backends.batch_endpoints import OpenAIBatches
 from backends.litellm_client import READ_ONLY_REMARK
 from backends.openai_http import http_backend
@@ -187,9 +187,10 @@ def ask(spec: str, times: int = 1, **more: Any) -> tuple[list[Any], LLMService]:
     """Ask a few times; return answers and errors, and the service with its ledger."""
     limits = {"max_retries": 0, "read_timeout": 60, "call_timeout": 60, "patience": 3600}
     service = Settings.load(service=limits | more.pop("limits", {}))
+    budget = more.pop("budget", None)
 
     async def go() -> tuple[list[Any], LLMService]:
-        async with LLMService(service, notify=lambda _: None, **more) as llm:
+        async with LLMService(service, budget, notify=lambda _: None, **more) as llm:
             found: list[Completion | Exception] = []
             for _ in range(times):
                 try:
@@ -249,7 +250,7 @@ def test_the_budget_counts_what_the_provider_bills_beside_the_gateway(
     server: Misbehaving, route: str, usage: dict[str, Any]
 ) -> None:
     server.usage_of = {"prompt_tokens": 100, "completion_tokens": 5, "total_tokens": 105, **usage}
-    _, llm = ask(spec_of(route, server), 2, max_cost=0.05)
+    _, llm = ask(spec_of(route, server), 2, budget=RunLimits(max_cost=0.05))
     tally = llm.ledger.total()
     assert tally.answered == 1 and tally.failures == {"budget": 1}
     assert tally.cost == pytest.approx(0.036 + usage["cost"])
@@ -257,8 +258,8 @@ def test_the_budget_counts_what_the_provider_bills_beside_the_gateway(
 
 def test_a_stated_cost_of_nothing_does_not_beat_the_price_of_the_user(server: Misbehaving) -> None:
     server.usage_of = {"prompt_tokens": 1000, "completion_tokens": 100, "cost": 0}
-    price = Price(3e-6, 15e-6)
-    _, llm = ask(spec_of("http", server), 2, max_cost=1, price=price)
+    budget = RunLimits(max_cost=1, price_in=3, price_out=15)
+    _, llm = ask(spec_of("http", server), 2, budget=budget)
     assert llm.ledger.total().cost == pytest.approx(2 * (1000 * 3e-6 + 100 * 15e-6))
 
 

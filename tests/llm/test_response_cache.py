@@ -16,7 +16,6 @@ from arena.cli.terminal import write_ledger
 from arena.core.errors import ArenaError, UsageError
 from arena.core.spec import redacted
 from arena.llm.backend import Choice, Completion, Message, Request, Sampling, Token, Usage
-from arena.llm.budget import TOKENS
 from arena.llm.response_cache import ResponseCache, key_of
 from arena.llm.service import LLMService
 from backends.scripted import ScriptedBackend
@@ -49,7 +48,7 @@ def test_the_same_request_is_answered_from_the_cache(tmp_path: Path) -> None:
         assert len(play.backend.requests) == (2, 0)[run]
         budget = play.llm._budget
         assert budget is not None
-        assert budget.spent[TOKENS] == play.tally.prompt_tokens + play.tally.completion_tokens
+        assert budget.spent[1] == play.tally.prompt_tokens + play.tally.completion_tokens
         check_sums(play.tally)
 
 

@@ -19,7 +19,7 @@ from typing import TypeVar
 from pydantic import JsonValue
 
 from arena.agents.agent import Agent, Seat, act_now
-from arena.agents.chat import Chat, ChatOptions, opening, write_answer
+from arena.agents.chat import Chat, ChatOptions, opening
 from arena.agents.chat_recorder import ChatRecorder
 from arena.agents.reply.reader import read_reply
 from arena.agents.reply.reading import correction
@@ -144,7 +144,7 @@ class DemonstrationRecorder(ChatRecorder):
             self._notebook.read(self._entry)
 
     def reply(self, action: Action) -> str:
-        answer = write_answer(action, "text") if self._mixture.as_played else str(action)
+        answer = f"Action: {action}" if self._mixture.as_played else str(action)
         return self._entry + answer
 
     def _make_mistake(self, observation: Observation) -> None:

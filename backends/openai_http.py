@@ -111,21 +111,17 @@ class HTTPCalls:
 
     def __init__(self, source: str, key: str, limits: Limits, hint: str = "") -> None:
         self._source, self._key, self._limits, self._hint = source, key, limits, hint
-        self._clients = self._make_clients()
+        timeout = httpx.Timeout(limits.read_timeout, connect=limits.connect_timeout)
+        with usable_network():
+            ssl_context = httpx.create_ssl_context()
+            self._clients = [
+                httpx.AsyncClient(verify=ssl_context, timeout=timeout, limits=ONE_CONNECTION)
+                for _ in range(limits.concurrency)
+            ]
         # Last in, first out: the client that was used last has a warm connection.
         self._idle_clients: asyncio.LifoQueue[httpx.AsyncClient] = asyncio.LifoQueue()
         for each in self._clients:
             self._idle_clients.put_nowait(each)
-
-    def _make_clients(self) -> list[httpx.AsyncClient]:
-        limits = self._limits
-        timeout = httpx.Timeout(limits.read_timeout, connect=limits.connect_timeout)
-        with usable_network():
-            ssl_context = httpx.create_ssl_context()
-            return [
-                httpx.AsyncClient(verify=ssl_context, timeout=timeout, limits=ONE_CONNECTION)
-                for _ in range(limits.concurrency)
-            ]
 
     async def close(self) -> None:
         for client in self._clients:
@@ -278,14 +274,11 @@ class HTTPBackend:
     async def models(self) -> list[ModelCard]:
         """Return the models that the server lists, at least one. Raises BackendError."""
         try:
-            return ModelList.model_validate_json(await self.list_models()).data
+            body = await self._fetch("GET", "/models", MAX_LIST_BYTES)
+            return ModelList.model_validate_json(body).data
         except ValidationError:
             message = f"{self.url}/models lists no model; name one: {self.url}#MODEL"
         raise BackendError(message, "bad_response", retryable=True)
-
-    async def list_models(self) -> bytes:
-        """Return the body of GET /models. Raises BackendError."""
-        return await self._fetch("GET", "/models", MAX_LIST_BYTES)
 
     async def _choose_model(self) -> str:
         """Return the first model that the server lists; concurrent calls share one query."""

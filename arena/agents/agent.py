@@ -149,9 +149,3 @@ class RandomBot(EvenBot):
 
     def _best(self, observation: Observation) -> Sequence[Action]:
         return observation.legal_actions
-
-
-def uniform(observation: Observation) -> Mapping[Action, float]:
-    """Return the policy of `bot:random`: all legal actions are equally likely."""
-    legal = observation.legal_actions
-    return dict.fromkeys(legal, 1 / len(legal))

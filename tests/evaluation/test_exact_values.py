@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from equilibria import cfr_plus, game_value, solve
 from exact_policies import best_response_value, information_sets
+from random_games import uniform
 
-from arena.agents.agent import uniform
 from arena.core.action import Action
 from arena.core.errors import UsageError
 from arena.core.game import Game

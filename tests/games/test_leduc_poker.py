@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from exact_policies import best_response_value
 from leduc_solver import leduc_strategy, write_strategy
-from random_games import plies
+from random_games import plies, uniform
 
-from arena.agents.agent import Seat, uniform
+from arena.agents.agent import Seat
 from arena.core.action import CHANCE, Step
 from arena.core.analysis import Assessment, sum_measurements
 from arena.core.errors import IllegalAction, UsageError

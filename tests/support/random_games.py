@@ -6,9 +6,10 @@ import asyncio
 import random
 from collections.abc import Iterable, Iterator
 
-from arena.core.action import CHANCE, Step
+from arena.core.action import CHANCE, Action, Step
 from arena.core.event import Decision, Ply
 from arena.core.game import Game
+from arena.core.observation import Observation
 from arena.core.state import State
 from arena.episodes.match import Match, play
 
@@ -46,3 +47,9 @@ def mean_return(game: Game, bot: str, others: str, deals: int) -> float:
             match = Match(game, [bot if seat == own else others for seat in seats], seed)
             total += asyncio.run(play(match)).outcome.returns[own]
     return total / deals / game.num_players
+
+
+def uniform(observation: Observation) -> dict[Action, float]:
+    """Return the policy of `bot:random`: all legal actions are equally likely."""
+    legal = observation.legal_actions
+    return dict.fromkeys(legal, 1 / len(legal))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,10 +56,19 @@ def parse_config(config: TrainConfig, game: Game, llm: LLMService) -> ParsedConf
     """Return the parts of a run that its config names. Raises UsageError as `check_config` does."""
     mix = OpponentMix.parse(config.opponents, game)
     credit, rewards = credited_rewards(config, game)
-    _check_seats(config, game, mix)
+    if config.self_play and config.opponents:
+        raise UsageError(
+            f"--opponents {redacted(config.opponents)}: with --self-play every seat learns; leave "
+            "one of them out"
+        )
+    if config.self_play and game.num_players == 1:
+        raise UsageError(f"--self-play: {game.name} has one seat; leave it out")
     _check_players("--opponents", mix.specs, game, llm)
     _check_players("--eval-against", evaluation_opponents(config, game), game, llm)
-    _check_rewards(config, rewards)
+    if not any(rewards.weights.values()):
+        raise UsageError(
+            f"--reward {config.reward}: all weights are 0, so there is nothing to learn"
+        )
     # Called for its errors only: an unknown name, or a file that cannot be read.
     system_prompt(config.prompt, game)
     check_trackers(config.track)
@@ -77,32 +86,13 @@ def evaluation_opponents(config: TrainConfig, game: Game) -> list[str]:
     return split_specs(config.eval_against or default_opponent(game))
 
 
-def _check_players(
-    flag: str, specs: tuple[str, ...] | list[str], game: Game, llm: LLMService
-) -> None:
+def _check_players(flag: str, specs: Iterable[str], game: Game, llm: LLMService) -> None:
     # Each SPEC once, in the order of the flag.
     for spec in dict.fromkeys(specs):
         if Spec.parse(spec).is_human:
             raise UsageError(f"{flag} {redacted(spec)}: a person cannot play that many games")
         # Called for its errors only: an unknown agent, or a model without its API key.
         make_agent(spec, Seat(game, 0, random.Random(0), llm=llm))
-
-
-def _check_seats(config: TrainConfig, game: Game, mix: OpponentMix) -> None:
-    if config.self_play and config.opponents:
-        raise UsageError(
-            f"--opponents {redacted(config.opponents)}: with --self-play every seat learns; leave "
-            "one of them out"
-        )
-    if config.self_play and game.num_players == 1:
-        raise UsageError(f"--self-play: {game.name} has one seat; leave it out")
-
-
-def _check_rewards(config: TrainConfig, rewards: Rewards) -> None:
-    if not any(rewards.weights.values()):
-        raise UsageError(
-            f"--reward {config.reward}: all weights are 0, so there is nothing to learn"
-        )
 
 
 BASE = "base"

@@ -211,7 +211,8 @@ class DemonstrationEncoder:
                 continue
             prompt = self._tokenizer.encode(chat.messages[:number])
             text = self._tokenizer.encode_answer(message.content)
-            reply = demonstrated([*text, self._end])
+            # The author of a demonstration was certain: log p_old = 0.
+            reply = [SampledToken(token, 0.0, 0.0) for token in (*text, self._end)]
             if len(prompt) + len(reply) > self._limit:
                 return
             yield AnswerTokens(prompt, reply, advantage=1.0)
@@ -256,11 +257,6 @@ def mean_cross_entropy(
 def _cross_entropy(learner: Learner, batch: MicroBatch, options: UpdateOptions) -> Tensor:
     """Return -sum(log p) over the trained tokens: a scalar in nats, with gradients."""
     return -learner.score(batch.packed, options).logprobs.sum()
-
-
-def demonstrated(ids: Sequence[int]) -> list[SampledToken]:
-    """Return the tokens of a demonstration: its author was certain, so that log p_old = 0."""
-    return [SampledToken(token, 0.0, 0.0) for token in ids]
 
 
 def end_of_reply(tokenizer: ChatTokenizer) -> int:

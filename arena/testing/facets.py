@@ -74,7 +74,8 @@ def check_measures(game: Game, seed: int) -> None:
                 assert name in known, f"{where} has no definition"
                 fault = known[name].fault(value)
                 assert fault is None, f"{where}: {fault}"
-        _check_names(game, episode, measured, seed)
+        if max_turns is None:
+            _check_names(game, episode, measured, seed)
 
 
 def _check_names(game: Game, episode: Episode, measured: Sequence[Measurements], seed: int) -> None:

@@ -289,6 +289,12 @@ def _value_token(value: Any) -> Token | None:
         token = kind, bytes(value)
     elif isinstance(value, np.ndarray | np.generic) and not value.dtype.hasobject:
         token = kind, value.dtype.str, value.shape, value.tobytes()
+    # Most values are actions and events. With a `__dict__` there may be more than the fields.
+    elif _is_frozen(kind) and not kind.__dictoffset__:
+        values = tuple([getattr(value, name) for name in _slot_names(kind)])
+        types = tuple(map(type, values))
+        if ATOMS.issuperset(types):
+            token = kind, types, values
     return token
 
 
@@ -367,7 +373,7 @@ def _attributes(value: object) -> Iterator[Place]:
     for name in names:
         yield f".{name}", getattr(value, name)
     # Types of C have neither; their pickle is the only general way to their state.
-    if not (attributes or names or isinstance(value, Collection) or _is_frozen(kind)):
+    if not attributes and not names and not isinstance(value, Collection):
         yield from _pickled_state(value)
 
 

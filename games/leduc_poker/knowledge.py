@@ -57,11 +57,6 @@ class ShowdownChances:
     tie: float
 
     @property
-    def lose(self) -> float:
-        """Probability that another hand is better."""
-        return max(0.0, 1 - self.win - self.tie)
-
-    @property
     def share(self) -> float:
         """Expected share of the pot: a tie gives half of it, as there are two cards of a rank."""
         return self.win + self.tie / 2

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 LeducKey = tuple[str, str, str]
 """An information set: own card, board card or "", moves."""
-COLUMNS = {str(action): column for column, action in enumerate(MOVES.values())}
-"""Columns of the array of moves, by the text of the move."""
 
 
 class LeducNotes(Notes):
@@ -97,7 +95,7 @@ class LeducArrays(GameArrays):
         block[chips:] = bytes((ANTE,)) * self.game.num_players
         for event in observation.events:
             if isinstance(event, LeducMoved):
-                block[place + COLUMNS[event.move]] = 1
+                block[place + "fcr".index(event.move[0])] = 1
                 place += len(MOVES)
                 block[chips + event.player] += event.chips
             # Only cards that the observer has seen; the others stay zeros.

@@ -27,7 +27,6 @@ from arena.core.game import SeatOptions
 RANKS = ("Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten", "Jack", "Queen", "King")
 """Ranks from the lowest to the highest; a game of n ranks uses the last n."""
 COPIES = 2
-"""Cards of each rank in the deck."""
 ANTE = 1
 RAISES = (2, 4)
 """Chips that a raise adds to the call, in the first and in the second round."""

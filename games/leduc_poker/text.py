@@ -98,9 +98,10 @@ def _deductions(notes: LeducKnowledge) -> Iterator[str]:
     showdown = notes.showdown()
     yield f"By the unseen cards alone, {'the' if two else 'each'} other player has: {cards}."
     rivals = "" if two else " of all players left"
+    lose = max(0.0, 1 - showdown.win - showdown.tie)
     yield (
         f"At a showdown{rivals} you would win with {per_cent(showdown.win)}, tie with "
-        f"{per_cent(showdown.tie)} and lose with {per_cent(showdown.lose)}."
+        f"{per_cent(showdown.tie)} and lose with {per_cent(lose)}."
     )
     price = notes.betting.price
     if price:

@@ -6,7 +6,7 @@ are based on exact knowledge. The `about` texts are shown by `arena train --dry-
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from arena.core.analysis import Assessment
 from arena.episodes.measurement import RewardTerm, SeatEpisode, measure_sum, ratio
@@ -18,10 +18,16 @@ def _accusation(_: SeatEpisode, assessments: Sequence[Assessment]) -> float:
     return 2 * ratio(right) - 1 if right.weight else 0.0
 
 
-def _negative(measure: str) -> Callable[[SeatEpisode, Sequence[Assessment]], float]:
-    """Return a function that computes a measure with the sign reversed."""
-    # Subtraction from 0.0 gives 0.0 instead of -0.0.
-    return lambda _, assessments: 0.0 - ratio(measure_sum(measure, assessments))
+def _measured(
+    name: str, about: str, measure: str, kinds: set[str], sign: int = 1, cheap: bool = False
+) -> RewardTerm:
+    """Return a term whose value is that of a measure, or minus that of it."""
+
+    def value(_: SeatEpisode, assessments: Sequence[Assessment]) -> float:
+        # The sum with 0.0 gives 0.0 instead of -0.0.
+        return 0.0 + sign * ratio(measure_sum(measure, assessments))
+
+    return RewardTerm(name, about, value, frozenset(kinds), frozenset({measure}), cheap)
 
 
 def _claims(_: SeatEpisode, assessments: Sequence[Assessment]) -> float:
@@ -32,16 +38,13 @@ def _claims(_: SeatEpisode, assessments: Sequence[Assessment]) -> float:
     return 2 * claimed.total / cards if cards else 0.0
 
 
-QUESTION = RewardTerm(
+QUESTION = _measured(
     "question",
     "Expected bits of the seat's own questions, divided by those of the best questions it could "
     "have asked; from 0 to 1, 0 without questions.",
-    lambda _, assessments: ratio(measure_sum("efficiency", assessments)),
-    frozenset({"suggestion"}),
-    frozenset({"efficiency"}),
+    "efficiency",
+    {"suggestion"},
 )
-
-
 ACCUSATION = RewardTerm(
     "accusation",
     "1 for a right accusation, -1 for a wrong one, 0 without accusations; from -1 to 1.",
@@ -50,40 +53,32 @@ ACCUSATION = RewardTerm(
     frozenset({"accusations_right"}),
     cheap=True,
 )
-
-
-PREMATURE = RewardTerm(
+PREMATURE = _measured(
     "premature",
     "Minus the share of the seat's accusations whose probability was below the break-even; from "
     "-1 to 0.",
-    _negative("premature"),
-    frozenset({"accusation"}),
-    frozenset({"premature"}),
+    "premature",
+    {"accusation"},
+    sign=-1,
     cheap=True,
 )
-
-
-MISSED = RewardTerm(
+MISSED = _measured(
     "missed",
     "Minus the share of turns that ended without the right accusation, among own turns in which "
     "the solution was provable; from -1 to 0.",
-    _negative("missed"),
-    frozenset({"accusation", "missed accusation"}),
-    frozenset({"missed"}),
+    "missed",
+    {"accusation", "missed accusation"},
+    sign=-1,
     cheap=True,
 )
-
-
-LEAK = RewardTerm(
+LEAK = _measured(
     "leak",
     "Minus the bits that the shown cards gave beyond the least possible, per refutation with "
     "several cards to choose from; 0 or less.",
-    _negative("excess_leak"),
-    frozenset({"refutation"}),
-    frozenset({"excess_leak"}),
+    "excess_leak",
+    {"refutation"},
+    sign=-1,
 )
-
-
 CLAIMS = RewardTerm(
     "claims",
     "F1 score of the deductions that the seat stated (beliefs=true), compared with all provable "

@@ -23,7 +23,7 @@ INFERENCES = {
 """Cards whose place is certain, by the inference that shows it."""
 
 
-class Stage(NamedTuple):
+class GameStage(NamedTuple):
     """Part of a game, by the share of its uncertainty that a player still has."""
 
     measure: str
@@ -33,10 +33,14 @@ class Stage(NamedTuple):
     when: str
 
 
-STAGES: tuple[Stage, ...] = (
-    Stage("efficiency_early", "early", 2 / 3, "over two thirds of the entropy after the deal are"),
-    Stage("efficiency_middle", "middle", 1 / 3, "one to two thirds of the entropy after it are"),
-    Stage("efficiency_late", "late", 0.0, "under one third of the entropy after the deal is"),
+STAGES: tuple[GameStage, ...] = (
+    GameStage(
+        "efficiency_early", "early", 2 / 3, "over two thirds of the entropy after the deal are"
+    ),
+    GameStage(
+        "efficiency_middle", "middle", 1 / 3, "one to two thirds of the entropy after it are"
+    ),
+    GameStage("efficiency_late", "late", 0.0, "under one third of the entropy after the deal is"),
 )
 """Stages of a game for one player, the earliest first. Later questions are harder to choose, and
 how many there are depends on when a rival ends the game. So each stage has its own measure."""

@@ -30,9 +30,9 @@ class SampledToken:
 
     id: int
     logprob: float
-    """That of the draw, with temperature and grammar."""
+    """Log-probability of the draw, with temperature and grammar."""
     policy_logprob: float
-    """That of the model's own distribution."""
+    """Log-probability under the model's own distribution."""
 
 
 @dataclass(frozen=True, slots=True)

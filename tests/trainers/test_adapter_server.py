@@ -308,6 +308,8 @@ def test_a_server_that_cannot_be_used_is_told_before_anything_is_played(
         EmbeddedHost(table.request(nobody)).preflight()
     assert command in str(error.value) and "\n" not in str(error.value)
     assert "--max-lora-rank 16" in start_hint(table.request(nobody, lora_rank=12), nobody)
+    with pytest.raises(UsageError, match="give the address of one server"):
+        EmbeddedHost(table.request(f"{nobody},{nobody}")).preflight()
     with pytest.raises(UsageError, match="must not contain a key"):
         EmbeddedHost(table.request("http://me:key@localhost:1")).preflight()
     elsewhere = Table(tmp_path_factory.mktemp("elsewhere"), model)

@@ -126,7 +126,7 @@ def test_whatever_is_broken_gives_a_clear_error_or_a_notice(
         ("header", {}, {"seed": 6}, "the seed draws"),
         ("decision", {"action": "end turn"}, {"action": "End"}, "written 'End' for 'end turn'"),
         ("decision", {"player": 0}, {"action": "show Rope"}, "ply 2: .* not allowed now"),
-        ("chance", {}, {"action": "deal Rope | Rope"}, "does not deal each card"),
+        ("chance", {}, {"action": "deal Rope | Rope"}, "is not a possible result of chance"),
         ("outcome", {}, {"winner": 1}, "^outcome: winner"),
         ("outcome", {}, {"returns": [0.5, 0.5, 0.5]}, "^outcome: returns"),
         ("outcome", {}, {"turns": 3}, "^outcome: turns"),
@@ -269,7 +269,7 @@ def test_other_faults(recorded: Path, tmp_path: Path) -> None:
     ("line", "fault"),
     [
         ({"type": "x" * 10**6}, "line"),
-        ({"type": "chance", "ply": 0, "action": "x" * 10**6}, "does not deal each card"),
+        ({"type": "chance", "ply": 0, "action": "x" * 10**6}, "is not a possible result of chance"),
         ({"type": "chance", "ply": 0, "action": "deal", "\x1b[2J" + "x" * 10**6: 1}, "xtra"),
     ],
 )

@@ -212,7 +212,7 @@ def test_a_tournament_has_ratings_pairs_and_seats(tmp_path: Path) -> None:
     assert "bot:detective leads with a rating of 1600 [1565, 1635]." in page.text
     assert "The 95 % interval of its rank is 1 to 2." in page.text
     assert page.count("svg") == 4
-    for said in ["Seat 0", "72 %", "1 [1, 2]"]:
+    for said in ["Seat 1", "Seat 2", "72 %", "1 [1, 2]"]:
         assert said in page.text
 
 

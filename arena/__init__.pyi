@@ -104,7 +104,7 @@ from .llm.backend import Usage as Usage
 from .llm.service import LLMService as LLMService
 from .llm.settings import Settings as Settings
 from .plugins.catalog import Catalog as Catalog
-from .plugins.loader import catalog as catalog
-from .plugins.loader import make_game as make_game
+from .plugins.catalog import catalog as catalog
+from .plugins.catalog import make_game as make_game
 
 __all__: list[str]

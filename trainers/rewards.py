@@ -39,7 +39,7 @@ from arena.episodes.measurement import (
     ratio,
 )
 from arena.episodes.record import Episode
-from arena.plugins.loader import catalog
+from arena.plugins.catalog import catalog
 from trainers.config.config import CreditName
 from trainers.trajectory import Judgement, Judgements, recorded_attempts
 

@@ -14,8 +14,7 @@ from arena.core.game import Game
 from arena.core.observation import Observation
 from arena.core.spec import Spec, redacted
 from arena.core.text import did_you_mean
-from arena.plugins.catalog import run_plugin
-from arena.plugins.loader import catalog
+from arena.plugins.catalog import catalog, run_plugin
 
 Level = Literal["easy", "fair", "strong"]
 LEVELS: tuple[Level, ...] = get_args(Level)

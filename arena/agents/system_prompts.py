@@ -11,7 +11,7 @@ from pathlib import Path
 from arena.agents.chat import HOW_TO_ANSWER, AnswerForm, rule_details, system_message
 from arena.core.errors import UsageError
 from arena.core.game import Game
-from arena.plugins.loader import catalog
+from arena.plugins.catalog import catalog
 
 
 def system_prompt(

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 def complete_game(incomplete: str) -> list[str]:
     """Return the games whose names start like this."""
-    from arena.plugins.loader import catalog
+    from arena.plugins.catalog import catalog
 
     families = [f"{family}/" for family in catalog().names("game_family")]
     return _starting([*catalog().names("game"), *families], incomplete)
@@ -25,7 +25,7 @@ def complete_seat(incomplete: str) -> list[str]:
 
 
 def _specs() -> Iterator[str]:
-    from arena.plugins.loader import catalog
+    from arena.plugins.catalog import catalog
     from backends.embedded import bundled_checkpoints
 
     bots = {name.rpartition("/")[2]: None for name in catalog().names("bot")}

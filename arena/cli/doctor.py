@@ -96,7 +96,7 @@ def _print_page(packages: Sequence[Package]) -> None:
     """Print a verdict in one line, then the core, keys, the device, plugins and the extras."""
     from rich.console import Console
 
-    from arena.plugins.loader import catalog
+    from arena.plugins.catalog import catalog
 
     console = Console(highlight=False)
     with console.status("looking for a GPU"):

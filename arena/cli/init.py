@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from arena.cli.terminal import echo
 from arena.core.errors import ArenaError, UsageError
 from arena.llm.config import help_text
-from arena.llm.config_file import CONFIG_FILE
+from arena.llm.environment import CONFIG_FILE
 from arena.llm.settings import Limits, ProgramLimits, Settings
 
 HEAD = """\

@@ -17,7 +17,7 @@ from arena.core.errors import ArenaError, UsageError
 from arena.core.spec import SCAFFOLDS, redacted
 from arena.core.text import UNKNOWN, short_count, size_text
 from arena.llm.config import argument, setting
-from arena.llm.config_file import config_table
+from arena.llm.environment import config_table
 
 if TYPE_CHECKING:
     from arena.evaluation.document import Grid
@@ -38,7 +38,7 @@ def list_games(options: GamesOptions) -> int:
 
     A game that cannot be loaded is a warning.
     """
-    from arena.plugins.loader import catalog, make_game
+    from arena.plugins.catalog import catalog, make_game
 
     name = options.name
     if name in catalog().names("game_family"):
@@ -101,7 +101,7 @@ def _families(entries: Sequence[CatalogEntry]) -> Iterator[dict[str, Any]]:
 
 def _family(name: str) -> dict[str, Any]:
     """Return the games of a family: players, kind of information, and what works."""
-    from arena.plugins.loader import game_family
+    from arena.plugins.catalog import game_family
 
     return {"family": name, "games": [asdict(game) for game in game_family(name).games()]}
 
@@ -120,7 +120,7 @@ def _print_family(family: dict[str, Any]) -> None:
 def describe(name: str) -> dict[str, Any]:
     """Return name, players, summary, bots and options of a game; options by their JSON schema."""
     from arena.agents.seating import bot_names
-    from arena.plugins.loader import game_class
+    from arena.plugins.catalog import game_class
 
     name = name.partition(":")[0]
     game = game_class(name)
@@ -157,7 +157,7 @@ def _allowed(field: dict[str, Any]) -> str:
 
 def list_agents(options: OutputOptions) -> int:
     """List who can take a seat: kinds of players, and the bots of each game."""
-    from arena.plugins.loader import catalog
+    from arena.plugins.catalog import catalog
 
     kinds = [{"spec": e.name, "summary": e.summary} for e in catalog().entries("agent")]
     models = [{"spec": e.name, "summary": e.summary} for e in catalog().entries("backend")]

@@ -21,8 +21,7 @@ from arena.episodes.executors import Executor, ExecutorKind, available_cores, ma
 from arena.llm.backend import BackendTraits, ReasoningEffort, Sampling
 from arena.llm.config import Config, argument, setting
 from arena.llm.settings import MODELS, KeylessSettings, RunLimits, Settings
-from arena.plugins.catalog import require
-from arena.plugins.loader import catalog, make_game
+from arena.plugins.catalog import catalog, make_game, require
 
 if TYPE_CHECKING:
     from pydantic import JsonValue

@@ -132,7 +132,7 @@ def play(options: PlayOptions) -> int:
 
 def _chosen_game() -> str:
     """Ask which game is played. Raises UsageError where there is no terminal to ask at."""
-    from arena.plugins.loader import catalog
+    from arena.plugins.catalog import catalog
 
     games = catalog().entries("game")
     if not (sys.stdin and sys.stdin.isatty() and sys.stdout.isatty()):

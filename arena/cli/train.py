@@ -18,9 +18,9 @@ from arena.cli.terminal import echo, progress_bar
 from arena.core.errors import ArenaError, StopPlaying, UsageError
 from arena.core.text import pluralize, printable
 from arena.llm.config import SettingsLayer, setting
-from arena.llm.config_file import config_path, config_table
+from arena.llm.environment import config_path, config_table
 from arena.llm.settings import Settings
-from arena.plugins.loader import make_game
+from arena.plugins.catalog import make_game
 from trainers.config.config import OWNED_SERVERS, TrainConfig
 from trainers.config.presets import DEFAULT, layer_of, read_preset, settled
 from trainers.runs.document import checkpoint_name, delta_line, step_line

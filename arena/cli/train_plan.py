@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from arena.cli.terminal import echo, print_grids
 from arena.evaluation.document import Grid
-from arena.plugins.loader import catalog, make_game
+from arena.plugins.catalog import catalog, make_game
 from trainers.hosts.host import HostRequest
 from trainers.loop.setup import check_config, credited_rewards
 from trainers.runs.document import flat_settings

@@ -36,7 +36,7 @@ from arena.envs.multi_agent import (
     without_actions,
 )
 from arena.episodes.match import Match
-from arena.plugins.loader import make_game
+from arena.plugins.catalog import make_game
 
 IDS = {
     f"arena/{class_name}-v0": name

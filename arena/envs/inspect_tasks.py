@@ -30,7 +30,7 @@ from arena.episodes.job import GameJob, play_job
 from arena.episodes.measurement import custom_measures, measure_seats
 from arena.llm.backend import BackendTraits, Choice, Completion, Message, Request, Usage
 from arena.llm.service import LLMService
-from arena.plugins.loader import catalog, make_game
+from arena.plugins.catalog import catalog, make_game
 
 if TYPE_CHECKING:
     from arena.core.game import Game

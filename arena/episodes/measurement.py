@@ -20,7 +20,7 @@ from arena.core.analysis import (
 from arena.core.errors import ArenaError
 from arena.core.game import Game
 from arena.episodes.record import Episode
-from arena.plugins.loader import catalog
+from arena.plugins.catalog import catalog
 
 NO_KINDS = frozenset[str]()
 

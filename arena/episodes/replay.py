@@ -36,7 +36,7 @@ from arena.episodes.record import (
     dump,
     turns_played,
 )
-from arena.plugins.loader import make_game
+from arena.plugins.catalog import make_game
 
 NO_HEADER = "line 1 is not a replay header; this is not a replay"
 UNPROVEN = "Not proven: who gave the recorded decisions and replies, their tokens, cost and times."

@@ -27,7 +27,7 @@ from arena.evaluation.report import Report
 from arena.evaluation.scoring import measure_game
 from arena.evaluation.store import Results, is_run
 from arena.evaluation.summary import Sample
-from arena.plugins.loader import make_game
+from arena.plugins.catalog import make_game
 
 OTHER_LOGS = ("metrics.jsonl", "history.jsonl", "replays-*.jsonl")
 """Names of lines of JSON that arena writes beside replays: metrics of a training run and of its

@@ -36,7 +36,7 @@ from arena.episodes.files import is_locked, locked, open_regular, write_whole
 from arena.episodes.record import Printable
 from arena.evaluation.records import RESULTS, RUN, Count, GameResult, Integer, Slot
 from arena.evaluation.scoring import check_returns
-from arena.plugins.loader import make_game
+from arena.plugins.catalog import make_game
 
 FORMAT: Literal[1] = 1
 """Number in run.json. Raise it with each change of the format."""

@@ -15,8 +15,13 @@ from pydantic.fields import FieldInfo
 
 from arena.core.errors import UsageError
 from arena.core.text import fault_message
-from arena.llm.config_file import check_folder_values, config_path, config_table
-from arena.llm.environment import DOTENV_FILE, variables
+from arena.llm.environment import (
+    DOTENV_FILE,
+    check_folder_values,
+    config_path,
+    config_table,
+    variables,
+)
 
 LARGE_LIMIT = 1024
 """Upper limits above this are not shown in the help."""

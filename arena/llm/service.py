@@ -44,7 +44,7 @@ from arena.llm.ledger import FallbackGuard, Ledger, Tallied, Tally
 from arena.llm.limits import InSlot, SharedLimits, provider_name
 from arena.llm.response_cache import Cached, ResponseCache
 from arena.llm.settings import BackendFactory, RunLimits, Settings
-from arena.plugins.loader import catalog
+from arena.plugins.catalog import catalog
 
 PROBE_TOKENS = 64
 """Longest reply to a probe."""

@@ -43,8 +43,7 @@ from arena.core.errors import UsageError
 from arena.core.text import first_fault, read_value
 from arena.llm.backend import Backend, BackendTraits, Price
 from arena.llm.config import Config, merged, setting
-from arena.llm.config_file import config_file
-from arena.llm.environment import variables
+from arena.llm.environment import config_file, variables
 
 
 class Limits(BaseModel):

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 
 from arena.core.errors import UsageError
 from arena.core.game import Game
-from arena.plugins.loader import catalog
+from arena.plugins.catalog import catalog
 from arena.testing.facets import (
     check_drawing,
     check_measures,

@@ -193,7 +193,7 @@ def stored(name: str, *shown: str) -> Callable[[], str]:
 def own_games() -> str:
     """Return the table of arena's own games, from the games themselves."""
     from arena.agents.seating import bot_names
-    from arena.plugins.loader import catalog, make_game
+    from arena.plugins.catalog import catalog, make_game
 
     rows = []
     for entry in catalog().entries("game"):

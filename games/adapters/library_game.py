@@ -31,7 +31,7 @@ from arena.core.errors import UsageError
 from arena.core.game import GameOptions
 from arena.core.observation import TextLevel
 from arena.core.text import did_you_mean, printable
-from arena.plugins.loader import FamilyGame, make_game
+from arena.plugins.catalog import FamilyGame, make_game
 from games.adapters.process import ApartState, LibraryProcess, is_library_process, process_for
 
 if TYPE_CHECKING:

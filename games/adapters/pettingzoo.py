@@ -18,8 +18,7 @@ from arena import Action, ActionSet
 from arena.core.errors import UsageError
 from arena.core.game import Game
 from arena.core.text import shorten
-from arena.plugins.catalog import require
-from arena.plugins.loader import FamilyGame
+from arena.plugins.catalog import FamilyGame, require
 from games.adapters.library_game import (
     NO_ARRAY,
     LibraryFamily,

@@ -34,7 +34,7 @@ from arena.core.errors import ArenaError, UsageError
 from arena.core.observation import ObservedGame
 from arena.core.text import one_line, shorten
 from arena.llm.environment import without_keys
-from arena.plugins.loader import game_class
+from arena.plugins.catalog import game_class
 
 MOST_SECONDS = 20
 """Time of one request, after which the process ends; the import of the library is not counted."""

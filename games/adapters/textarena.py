@@ -20,8 +20,7 @@ from arena.core.errors import UsageError
 from arena.core.game import Game, GameOptions
 from arena.core.observation import GameText, TextLevel
 from arena.core.text import one_line, quote, shorten
-from arena.plugins.catalog import require
-from arena.plugins.loader import FamilyGame
+from arena.plugins.catalog import FamilyGame, require
 from games.adapters.library_game import (
     LibraryFamily,
     LibraryGame,

@@ -22,7 +22,6 @@ from games.cluedo.inference.information import (
 )
 from games.cluedo.inference.knowledge import CluedoKnowledge
 from games.cluedo.rules import board
-from games.cluedo.rules.cards import Triple
 from games.cluedo.rules.events import (
     END_TURN,
     PASSAGE,
@@ -33,6 +32,7 @@ from games.cluedo.rules.events import (
     Roll,
     Show,
     Suggest,
+    Triple,
 )
 from games.cluedo.rules.setting import CluedoSetting
 

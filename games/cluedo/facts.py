@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from arena import ArraySpec, Event, GameArrays, Notes, Observation
 from games.cluedo.rules import board
-from games.cluedo.rules.cards import Triple
 from games.cluedo.rules.events import (
     Accused,
     CardShown,
@@ -28,6 +27,7 @@ from games.cluedo.rules.events import (
     Place,
     Refuted,
     Suggested,
+    Triple,
     TurnBegan,
     Unable,
     WeaponMoved,

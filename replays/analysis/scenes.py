@@ -12,7 +12,7 @@ from arena.core.errors import UsageError
 from arena.core.event import Event
 from arena.core.game import Game
 from arena.core.view import Scene, Tabletop, TableView
-from arena.plugins.loader import catalog, game_class
+from arena.plugins.catalog import catalog, game_class
 
 TABLETOP = "tabletop"
 """Name of the scene that draws the view of any game."""

@@ -9,7 +9,7 @@ import pytest
 from arena.agents.action_tools import action_tools, called_action, function_call
 from arena.core.action import Speech
 from arena.core.errors import InvalidAction
-from arena.plugins.loader import catalog, make_game
+from arena.plugins.catalog import catalog, make_game
 
 GAMES = [name for name in catalog().names("game") if "/" not in name]
 

@@ -24,7 +24,7 @@ from arena.episodes.replay import read_replay, verify
 from arena.llm.backend import Request, Sampling
 from arena.llm.service import LLMService
 from arena.llm.settings import RunLimits
-from arena.plugins.loader import make_game
+from arena.plugins.catalog import make_game
 from backends.scripted import ScriptedBackend, ScriptedReply
 
 CLUEDO = make_game("cluedo", players=3)

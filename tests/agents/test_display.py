@@ -6,7 +6,7 @@ import pytest
 
 from arena.agents.display import ending
 from arena.core.outcome import Outcome
-from arena.plugins.loader import make_game
+from arena.plugins.catalog import make_game
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from arena.core.errors import UsageError
 from arena.core.game import Game
 from arena.llm.backend import Request
 from arena.llm.tokens import estimate_prompt
-from arena.plugins.loader import catalog, make_game
+from arena.plugins.catalog import catalog, make_game
 
 CLUEDO = make_game("cluedo", players=3)
 

@@ -17,7 +17,7 @@ from random_games import walk
 
 from arena.agents.reply.reader import read_reply
 from arena.core.observation import Observation
-from arena.plugins.loader import make_game
+from arena.plugins.catalog import make_game
 
 FOLDER = Path(__file__).parent / "replies"
 

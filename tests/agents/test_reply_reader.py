@@ -28,8 +28,8 @@ from arena.core.errors import ActionError
 from arena.core.game import Game
 from arena.core.observation import Observation
 from arena.llm.backend import FinishReason
-from arena.plugins.loader import catalog, make_game
-from games.cluedo.rules.cards import SUSPECTS, WEAPONS
+from arena.plugins.catalog import catalog, make_game
+from games.cluedo.rules.events import SUSPECTS, WEAPONS
 from games.goofspiel.game import Goofspiel
 from games.tictactoe.game import TicTacToe
 

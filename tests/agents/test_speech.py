@@ -30,7 +30,7 @@ from arena.episodes.replay import read_replay, verify
 from arena.llm.backend import Message
 from arena.llm.service import LLMService
 from arena.llm.settings import Settings
-from arena.plugins.loader import catalog
+from arena.plugins.catalog import catalog
 from arena.testing import check_game
 from backends.scripted import ScriptedBackend
 

@@ -30,7 +30,7 @@ from arena.llm.config import SettingsLayer
 from arena.llm.ledger import Ledger
 from arena.llm.service import LLMService
 from arena.llm.settings import KeylessSettings
-from arena.plugins.loader import catalog, make_game
+from arena.plugins.catalog import catalog, make_game
 from backends.scripted import ScriptedBackend, ScriptedReply
 
 CLUEDO = make_game("cluedo", players=3)

@@ -26,7 +26,7 @@ from arena.episodes.replay import Replay, read_replay, verify
 from arena.llm.ledger import Tally
 from arena.llm.service import LLMService
 from arena.llm.settings import Settings
-from arena.plugins.loader import make_game
+from arena.plugins.catalog import make_game
 
 CLUEDO = make_game("cluedo", variant="cards", players=3)
 LETHAL = {"unauthorized", "forbidden", "spent"}

@@ -25,7 +25,7 @@ from arena.llm.backend import Completion, Message, Request, Sampling
 from arena.llm.ledger import Ledger
 from arena.llm.service import LLMService
 from arena.llm.settings import Settings
-from arena.plugins.loader import make_game
+from arena.plugins.catalog import make_game
 from backends.litellm_client import READ_ONLY_REMARK, carries_reasoning_items
 from backends.openai_wire import chat_request
 from backends.provider_turns import wire_messages

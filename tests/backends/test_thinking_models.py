@@ -16,7 +16,7 @@ from arena.agents.action_tools import action_tools
 from arena.core.errors import BackendError
 from arena.llm.backend import Completion, Message, Request, Sampling
 from arena.llm.settings import Settings
-from arena.plugins.loader import make_game
+from arena.plugins.catalog import make_game
 from backends import PROVIDERS
 from backends import litellm as backends_litellm
 from backends.litellm import LiteLLMBackend

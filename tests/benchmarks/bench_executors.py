@@ -31,7 +31,7 @@ from arena.episodes.match import Match
 from arena.episodes.record import Episode
 from arena.llm.service import LLMService
 from arena.llm.settings import ServiceSettings, Settings
-from arena.plugins.loader import make_game
+from arena.plugins.catalog import make_game
 
 ROUNDS = 2
 """The best round counts; rounds take turns, so that a busy machine hits all alike."""

@@ -40,7 +40,7 @@ from arena.episodes.record import Episode
 from arena.llm.backend import Sampling
 from arena.llm.service import LLMService
 from arena.llm.settings import Settings
-from arena.plugins.loader import make_game
+from arena.plugins.catalog import make_game
 from backends.embedded import SamplerBackend, find_checkpoint
 from backends.embedded.sampler import Sampler
 from trainers.algorithms.learner import Learner

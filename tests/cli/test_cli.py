@@ -14,7 +14,7 @@ import pytest
 from command_line import ENVIRONMENT, arena, last_json
 
 from arena.cli import main, run
-from arena.plugins.loader import catalog
+from arena.plugins.catalog import catalog
 
 
 def test_one_game_as_json(tmp_path: Path) -> None:

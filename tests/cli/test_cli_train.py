@@ -15,7 +15,7 @@ from training_rows import row
 
 from arena.cli import run
 from arena.cli.train import result_json, result_lines
-from arena.plugins.loader import catalog
+from arena.plugins.catalog import catalog
 from trainers.config.config import TrainConfig
 from trainers.runs.records import RunFiles, RunState
 from trainers.runs.training_run import TrainingRun

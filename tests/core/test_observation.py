@@ -13,7 +13,7 @@ from arena.core.action import CHANCE
 from arena.core.action_set import ActionSet
 from arena.core.observation import Observation
 from arena.core.state import State
-from arena.plugins.loader import make_game
+from arena.plugins.catalog import make_game
 from games.cluedo.rules.events import Accuse, Suggest
 from games.tictactoe.game import TicTacToe
 

@@ -29,7 +29,7 @@ from arena.envs.multi_agent import ArrayObservation, MultiAgentEnv
 from arena.envs.pettingzoo import to_parallel_pettingzoo, to_pettingzoo
 from arena.episodes.match import Match, play
 from arena.episodes.record import Episode
-from arena.plugins.loader import catalog, make_game
+from arena.plugins.catalog import catalog, make_game
 from games.tictactoe.game import TicTacToe, TicTacToeState
 
 GAMES: list[tuple[str, dict[str, Any]]] = [

@@ -41,7 +41,7 @@ from arena.http import server as connections
 from arena.http.access import Guard
 from arena.llm.service import LLMService
 from arena.llm.settings import Settings
-from arena.plugins.loader import make_game
+from arena.plugins.catalog import make_game
 from arena.testing.positions import sampled_positions
 from trainers.rewards import Rewards
 

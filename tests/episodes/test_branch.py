@@ -26,7 +26,7 @@ from arena.episodes.replay import Replay, read_replay, verify
 from arena.evaluation.analysis import SkippedFile, measure_replay
 from arena.llm.backend import Message, Request
 from arena.llm.service import LLMService
-from arena.plugins.loader import make_game
+from arena.plugins.catalog import make_game
 from backends.scripted import ScriptedBackend
 
 GAMES: dict[str, tuple[Game, list[str]]] = {

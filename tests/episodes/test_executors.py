@@ -35,7 +35,7 @@ from arena.evaluation.schedule import ExperimentSetup, play_slot, run_schedule
 from arena.llm.backend import Completion, Request
 from arena.llm.service import LLMService
 from arena.llm.settings import RunLimits
-from arena.plugins.loader import make_game
+from arena.plugins.catalog import make_game
 from backends.scripted import ScriptedBackend, ScriptedReply
 from games.kuhn_poker.game import DealHands, KuhnPoker, KuhnPokerState
 

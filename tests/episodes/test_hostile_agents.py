@@ -15,7 +15,7 @@ from arena.core.game import Game
 from arena.core.observation import Observation
 from arena.episodes.match import Match, play
 from arena.episodes.record import Episode
-from arena.plugins.loader import make_game
+from arena.plugins.catalog import make_game
 from games.kuhn_poker.game import KuhnPoker
 from games.tictactoe.game import Mark, TicTacToe
 

@@ -22,7 +22,7 @@ from arena.episodes.job import FinishedJob, GameJob, play_job, run_job, run_jobs
 from arena.episodes.match import Match
 from arena.episodes.record import Episode
 from arena.episodes.replay import read_replay, verify
-from arena.plugins.loader import make_game
+from arena.plugins.catalog import make_game
 
 GAME = make_game("cluedo", players=3)
 Winner = tuple[int, int | None]

@@ -16,7 +16,7 @@ from arena.core.event import Decision
 from arena.core.observation import Observation
 from arena.core.seeds import draw_seed
 from arena.episodes.match import Match, play
-from arena.plugins.loader import make_game
+from arena.plugins.catalog import make_game
 
 KUHN = make_game("kuhn_poker")
 BOTS = ("bot:random", "bot:random")

@@ -18,7 +18,7 @@ from arena.core.seeds import stream
 from arena.core.state import State
 from arena.episodes.match import Match, play
 from arena.episodes.release import ReleaseTimes
-from arena.plugins.loader import make_game
+from arena.plugins.catalog import make_game
 from games.tictactoe.game import TicTacToe
 
 BOT = RandomBot(Seat(TicTacToe(), 0, stream(0, "bot")))

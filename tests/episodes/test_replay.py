@@ -27,7 +27,7 @@ from arena.episodes.match import Match, play
 from arena.episodes.record import LINE, SCHEMA_VERSION, Header
 from arena.episodes.replay import Replay, read_replay, verify
 from arena.evaluation.analysis import find_files
-from arena.plugins.loader import make_game
+from arena.plugins.catalog import make_game
 
 SCHEMA_FILE = Path(__file__).parents[2] / "docs" / "replay.schema.json"
 

@@ -20,7 +20,7 @@ from arena.episodes.files import ReplayWriter
 from arena.episodes.match import Match, play
 from arena.episodes.record import Episode
 from arena.episodes.replay import read_replay, verify
-from arena.plugins.loader import make_game
+from arena.plugins.catalog import make_game
 from arena.testing.rules import without_times
 from games.cluedo.game import Cluedo
 from games.cluedo.rules.events import Accuse, CardShown, Refuted, Suggested, Unable

@@ -15,7 +15,7 @@ from arena.episodes.files import ReplayWriter
 from arena.episodes.match import Match, play
 from arena.episodes.replay import read_replay, verify
 from arena.episodes.session import EXTERNAL, GameSession, SeatTurn
-from arena.plugins.loader import make_game
+from arena.plugins.catalog import make_game
 from arena.testing.rules import without_times
 
 T = TypeVar("T")

@@ -26,7 +26,7 @@ from arena.evaluation.exact import (
     exploitability,
     game_tree,
 )
-from arena.plugins.loader import make_game
+from arena.plugins.catalog import make_game
 from games.goofspiel.game import Goofspiel
 from games.kuhn_poker.game import BET, PASS, CardDealt, KuhnPoker, Moved
 from games.leduc_poker.rules import LeducPoker

@@ -30,7 +30,7 @@ from arena.evaluation.records import GameResult, Role, SeatResult, Slot
 from arena.evaluation.report import Report
 from arena.evaluation.schedule import ExperimentSetup, evaluation_schedule
 from arena.evaluation.scoring import check_returns
-from arena.plugins.loader import catalog
+from arena.plugins.catalog import catalog
 from games.tictactoe.game import TicTacToe, TicTacToeState
 
 KUHN, TIC, CLUEDO = make_game("kuhn_poker"), make_game("tictactoe"), make_game("cluedo", players=3)

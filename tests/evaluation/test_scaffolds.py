@@ -18,7 +18,7 @@ from arena.evaluation.records import GameResult, SeatResult, Slot
 from arena.evaluation.report import Report
 from arena.evaluation.schedule import evaluation_schedule
 from arena.evaluation.store import Results
-from arena.plugins.loader import make_game
+from arena.plugins.catalog import make_game
 from replays.html_report.page import render
 
 GAME = make_game("cluedo", players=3)

@@ -47,7 +47,7 @@ from arena.evaluation.store import load_run
 from arena.evaluation.summary import Sample, calibration_error, calibration_of, holm
 from arena.llm.backend import Request
 from arena.llm.service import LLMService
-from arena.plugins.loader import make_game
+from arena.plugins.catalog import make_game
 from backends.scripted import ScriptedBackend, ScriptedReply
 from replays.html_report.page import render
 

@@ -21,7 +21,7 @@ from arena import CHANCE, make_game
 from arena.agents.reply.reader import read_reply
 from arena.cli import run
 from arena.core.errors import UsageError
-from arena.plugins.loader import game_family
+from arena.plugins.catalog import game_family
 from arena.testing import check_game
 from arena.testing.non_interference import check_reachable
 from arena.testing.rules import (

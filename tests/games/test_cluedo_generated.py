@@ -20,7 +20,7 @@ from arena.testing import check_game
 from games.cluedo.game import Cluedo
 from games.cluedo.inference.answers import AnswerDistribution, PositionWeights
 from games.cluedo.inference.knowledge import CluedoKnowledge
-from games.cluedo.rules.cards import (
+from games.cluedo.rules.events import (
     CONSONANTS,
     LENGTH,
     MIN_DIFFERENCE,

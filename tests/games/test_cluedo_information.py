@@ -16,7 +16,7 @@ from games.cluedo.inference.constraints import Constraints, card_numbers
 from games.cluedo.inference.counting import DealCount
 from games.cluedo.inference.information import QuestionValues
 from games.cluedo.inference.knowledge import CluedoKnowledge
-from games.cluedo.rules.cards import Triple
+from games.cluedo.rules.events import Triple
 from games.cluedo.rules.state import CluedoState
 
 

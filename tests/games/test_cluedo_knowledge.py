@@ -23,7 +23,6 @@ from games.cluedo.inference.constraints import Constraints, Contradiction, Holde
 from games.cluedo.inference.counting import DealCount
 from games.cluedo.inference.information import QuestionValues
 from games.cluedo.inference.knowledge import CluedoKnowledge, RefuterModel
-from games.cluedo.rules.cards import Triple
 from games.cluedo.rules.events import (
     Accuse,
     Accused,
@@ -35,6 +34,7 @@ from games.cluedo.rules.events import (
     Refuted,
     Suggest,
     Suggested,
+    Triple,
     Unable,
 )
 from games.cluedo.rules.setting import CluedoSetting

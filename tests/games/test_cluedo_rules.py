@@ -14,10 +14,9 @@ from arena.core.action import CHANCE, Action
 from arena.core.errors import IllegalAction, InvalidAction, UsageError
 from arena.core.event import Event
 from arena.episodes.match import act_out
-from arena.plugins.loader import make_game
+from arena.plugins.catalog import make_game
 from games.cluedo.game import Cluedo
 from games.cluedo.rules import board
-from games.cluedo.rules.cards import Triple
 from games.cluedo.rules.events import (
     Accuse,
     Accused,
@@ -35,6 +34,7 @@ from games.cluedo.rules.events import (
     Show,
     Suggest,
     Throw,
+    Triple,
     Unable,
     WeaponMoved,
 )

@@ -11,7 +11,7 @@ from arena import Match, State, make_game, play
 from arena.agents.agent import Seat
 from arena.agents.seating import LEVELS, bot_names, default_bot, level_bot
 from arena.evaluation.exact import expected_returns, exploitability
-from arena.plugins.loader import catalog
+from arena.plugins.catalog import catalog
 from games.goofspiel.bots import Nearby, Solver
 from games.kuhn_poker.game import Honest, KuhnEquilibrium
 from games.tictactoe.game import Blocking, Perfect

@@ -18,7 +18,7 @@ from arena.core.action import CHANCE
 from arena.core.view import diagram
 from arena.episodes.match import Match, play
 from arena.episodes.record import Episode
-from arena.plugins.loader import make_game
+from arena.plugins.catalog import make_game
 
 FOLDER = Path(__file__).parents[1] / "playthroughs"
 GAMES: list[tuple[str, str, dict[str, Any], list[str]]] = [

@@ -9,7 +9,7 @@ import pytest
 from reach import makes, picked, unreached
 
 from arena.core.view import Offer, Stepper, draw_tabletop
-from arena.plugins.loader import make_game
+from arena.plugins.catalog import make_game
 from arena.testing.facets import check_targets
 from arena.testing.positions import random_positions
 from games.hanabi.text import HanabiView

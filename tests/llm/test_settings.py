@@ -10,8 +10,7 @@ import pytest
 from arena.cli import run
 from arena.core.errors import UsageError
 from arena.llm.backend import BackendTraits, Price
-from arena.llm.config_file import config_table
-from arena.llm.environment import address
+from arena.llm.environment import address, config_table
 from arena.llm.service import LLMService
 from arena.llm.settings import RunLimits, Settings
 from backends.scripted import ScriptedBackend

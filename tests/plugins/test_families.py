@@ -14,7 +14,7 @@ from arena.agents.seating import bot_names
 from arena.cli import run
 from arena.core.errors import MissingDependency, UsageError
 from arena.core.game import Game
-from arena.plugins.loader import FamilyGame, catalog
+from arena.plugins.catalog import FamilyGame, catalog
 from arena.testing.rules import check_replay
 from games.goofspiel.game import Goofspiel
 

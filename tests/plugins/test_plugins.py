@@ -15,9 +15,8 @@ import pytest
 from arena.cli import run
 from arena.core.errors import ArenaError, PluginWarning, UsageError
 from arena.episodes.match import Match
-from arena.plugins import loader as plugins
-from arena.plugins.catalog import Catalog
-from arena.plugins.loader import catalog
+from arena.plugins import catalog as plugins
+from arena.plugins.catalog import Catalog, catalog
 
 PLUGIN = Path(__file__).parents[1] / "plugin"
 

@@ -31,7 +31,7 @@ from arena.episodes.files import ReplayWriter
 from arena.episodes.match import Match, play
 from arena.episodes.record import Branch, DecisionLine, Header
 from arena.episodes.replay import read_replay
-from arena.plugins.loader import make_game
+from arena.plugins.catalog import make_game
 from arena.testing.positions import random_positions, sampled_positions
 from games.cluedo.game import Cluedo
 from games.cluedo.rules.events import Show, Suggest

@@ -10,7 +10,7 @@ from web_viewer import record
 from arena.episodes.replay import Replay, read_replay
 from games.cluedo.inference.information import QuestionValues
 from games.cluedo.inference.knowledge import CluedoKnowledge
-from games.cluedo.rules.cards import Triple
+from games.cluedo.rules.events import Triple
 from games.cluedo.rules.setting import CluedoSetting
 from replays.analysis.assessments import MOST_MOVES
 from replays.analysis.documents import RankingJson

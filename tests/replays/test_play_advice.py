@@ -8,7 +8,7 @@ import pytest
 from other_worlds import world_pairs
 
 from arena import Game, Observation, make_game
-from arena.plugins.loader import catalog
+from arena.plugins.catalog import catalog
 from replays.web.play.advice import adviser, gives_advice, hint_json, strong_move
 from replays.web.play.seat_view import SeatView, offer
 

@@ -14,7 +14,7 @@ from play_server import PlayProcess, play_server
 from served_games import wait_for_view
 
 from arena.episodes.replay import read_replay, verify
-from arena.plugins.loader import make_game
+from arena.plugins.catalog import make_game
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Locator, Page

@@ -29,7 +29,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from arena.core.event import Ply
 from arena.episodes.replay import Replay, read_replay, verify
-from arena.plugins.loader import catalog
+from arena.plugins.catalog import catalog
 from games.hanabi.rules import Hanabi
 from replays.web.play.seat_view import SeatView
 

@@ -12,7 +12,7 @@ from browsing import NARROW, Tab, axe_findings, browsing, tab
 from clicking import OVER, choices, click, play_to_the_end, press
 from play_server import PlayProcess, play_server
 
-from arena.plugins.loader import make_game
+from arena.plugins.catalog import make_game
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page

@@ -25,7 +25,7 @@ from arena.episodes.match import Match, play
 from arena.episodes.record import DecisionLine
 from arena.episodes.replay import Replay, read_replay
 from arena.llm.backend import Message
-from arena.plugins.loader import make_game
+from arena.plugins.catalog import make_game
 from replays.tui.frame import LiveView, printable_lines
 from replays.tui.viewer import PANELS, TerminalViewer
 

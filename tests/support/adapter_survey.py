@@ -14,7 +14,7 @@ from arena.core.game import Game
 from arena.episodes.files import ReplayWriter
 from arena.episodes.match import Match, act_out, play
 from arena.episodes.replay import read_replay, verify
-from arena.plugins.loader import FamilyGame, make_game
+from arena.plugins.catalog import FamilyGame, make_game
 
 SECONDS = 40.0
 """After which a game counts as endless."""

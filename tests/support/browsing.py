@@ -17,7 +17,7 @@ import pytest
 
 from arena.episodes.files import ReplayWriter
 from arena.episodes.match import Match
-from arena.plugins.loader import make_game
+from arena.plugins.catalog import make_game
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Expect, Locator, Page

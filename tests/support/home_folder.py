@@ -13,7 +13,7 @@ from web_viewer import record
 from arena.evaluation.records import RESULTS, RUN, GameResult, SeatResult, Slot
 from arena.evaluation.schedule import evaluation_schedule, tournament_schedule
 from arena.evaluation.store import Results
-from arena.plugins.loader import make_game
+from arena.plugins.catalog import make_game
 from trainers.config.config import TrainConfig
 from trainers.runs.records import RunFiles, RunState, StepRecord
 

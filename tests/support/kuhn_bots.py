@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from arena import CHANCE, Action, Decision, Observation, make_game
 from arena.agents.agent import Seat
-from arena.plugins.loader import catalog
+from arena.plugins.catalog import catalog
 from games.kuhn_poker.game import BET, PASS, CardDealt, Moved
 
 KUHN = make_game("kuhn_poker")

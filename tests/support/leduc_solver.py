@@ -11,7 +11,7 @@ from pathlib import Path
 from equilibria import cfr_plus
 
 from arena.evaluation.exact import GameTree
-from arena.plugins.loader import make_game
+from arena.plugins.catalog import make_game
 from games.leduc_poker.knowledge import BUNDLED, Strategy
 from games.leduc_poker.notes import LeducKey, LeducNotes
 from games.leduc_poker.rules import MOVES

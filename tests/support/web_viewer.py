@@ -19,7 +19,7 @@ from command_line import first_line, killed_at_the_end, started
 
 from arena.episodes.files import ReplayWriter, mark_as_written
 from arena.episodes.match import Match, play
-from arena.plugins.loader import make_game
+from arena.plugins.catalog import make_game
 
 
 def record(

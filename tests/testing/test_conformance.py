@@ -28,7 +28,7 @@ from arena.envs.multi_agent import MultiAgentEnv
 from arena.episodes.match import Match, act_out, play
 from arena.episodes.measurement import RESERVED, CustomMeasure, custom_measures, measure_seats
 from arena.evaluation.scoring import MODEL_MEASURES
-from arena.plugins.loader import catalog, make_game
+from arena.plugins.catalog import catalog, make_game
 from arena.testing import check_game
 from arena.testing.facets import check_measures
 from arena.testing.non_interference import check_non_interference, check_schedule

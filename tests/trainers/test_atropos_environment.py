@@ -28,7 +28,7 @@ from arena.core.errors import ArenaError, StopPlaying, UsageError
 from arena.llm.backend import Completion, Request, Token
 from arena.llm.service import LLMService
 from arena.llm.settings import Settings
-from arena.plugins.loader import make_game
+from arena.plugins.catalog import make_game
 from backends.embedded.sampler import Sampler
 from backends.openai_http import HTTPBackend
 from backends.scripted import ScriptedBackend

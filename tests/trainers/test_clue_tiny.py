@@ -19,7 +19,7 @@ from arena.evaluation.aggregation import EvaluationAggregator
 from arena.evaluation.report import ReplyCounts
 from arena.evaluation.schedule import ExperimentSetup, evaluation_schedule, play_slot, run_schedule
 from arena.llm.service import LLMService
-from arena.plugins.loader import make_game
+from arena.plugins.catalog import make_game
 from backends.embedded import CHECKPOINTS
 from trainers.pretrain.recipe import make_recipe
 

@@ -8,7 +8,7 @@ import pytest
 
 from arena.core.errors import UsageError
 from arena.episodes.match import Match, play
-from arena.plugins.loader import make_game
+from arena.plugins.catalog import make_game
 from trainers.config.config import TrainConfig
 from trainers.credit import Credit
 from trainers.rewards import Rewards

@@ -14,7 +14,7 @@ from small_runs import small_base
 from torch import Tensor
 
 from arena.evaluation.exact import Floats, GameTree, game_tree
-from arena.plugins.loader import make_game
+from arena.plugins.catalog import make_game
 from backends.embedded.sampler import Sampler
 from trainers.algorithms.batching import minibatches
 from trainers.algorithms.learner import Learner

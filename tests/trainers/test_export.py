@@ -28,7 +28,7 @@ from arena.episodes.record import Position
 from arena.episodes.replay import read_replay
 from arena.llm.backend import Message, Request, Sampling
 from arena.llm.service import LLMService
-from arena.plugins.loader import make_game
+from arena.plugins.catalog import make_game
 from backends.scripted import ScriptedBackend, ScriptedReply
 from trainers.export.exporter import ExportResult, export_format, export_replays
 from trainers.export.seat_replies import ReplyReader, SeatReplies

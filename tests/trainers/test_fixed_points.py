@@ -20,7 +20,7 @@ import torch
 from arena.core.action import CHANCE, Action
 from arena.core.state import State
 from arena.evaluation.exact import Floats, GameTree, InformationSet, game_tree
-from arena.plugins.loader import make_game
+from arena.plugins.catalog import make_game
 from trainers.algorithms.loss import TokenTargets, normalise, policy_loss
 from trainers.config.config import UpdateOptions
 

@@ -12,7 +12,7 @@ import pytest
 from arena.agents.chat import ChatOptions
 from arena.episodes.match import Match
 from arena.llm.service import LLMService
-from arena.plugins.loader import make_game
+from arena.plugins.catalog import make_game
 from backends.scripted import ScriptedBackend
 from trainers.loop.checkpoints import SEAT_ENDS, HeldOutEvaluation
 from trainers.rollouts.rollouts import PERIODIC, RolloutSetting, policy_spec

@@ -19,7 +19,7 @@ from arena.core.errors import ArenaError
 from arena.core.event import Decision
 from arena.core.observation import Observation
 from arena.llm.backend import Message
-from arena.plugins.loader import make_game
+from arena.plugins.catalog import make_game
 from trainers.pretrain.corpus import (
     SHORT_INSTRUCTION,
     Demonstration,

@@ -28,7 +28,7 @@ from arena.core.observation import Observation
 from arena.episodes.match import Match, play
 from arena.episodes.record import Episode
 from arena.llm.backend import Request
-from arena.plugins.loader import make_game
+from arena.plugins.catalog import make_game
 from backends.scripted import ScriptedBackend
 from trainers.pretrain import pretrain as pretraining
 from trainers.pretrain.corpus import Demonstration, Mixture, demonstrations

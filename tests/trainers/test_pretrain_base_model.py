@@ -25,7 +25,7 @@ from arena.core.errors import UsageError
 from arena.episodes.match import Match, play
 from arena.llm.backend import Message, Sampling
 from arena.llm.service import LLMService
-from arena.plugins.loader import make_game
+from arena.plugins.catalog import make_game
 from backends.embedded.architecture import ADAPTER, read_architecture, read_model_config
 from backends.embedded.layers import merge_lora
 from backends.embedded.tokenizer import ChatTokenizer

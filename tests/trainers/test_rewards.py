@@ -20,7 +20,7 @@ from arena.core.game import Game
 from arena.episodes.match import Match, outcome_of, play
 from arena.episodes.record import Episode, Header
 from arena.llm.service import LLMService
-from arena.plugins.loader import catalog, make_game
+from arena.plugins.catalog import catalog, make_game
 from backends.scripted import ScriptedBackend
 from games.cluedo.game import Cluedo
 from games.cluedo.inference.information import QuestionValues

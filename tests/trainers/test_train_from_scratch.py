@@ -18,7 +18,7 @@ from safetensors import SafetensorError
 from arena.core.errors import ArenaError
 from arena.core.game import Game
 from arena.evaluation.exact import InformationSet
-from arena.plugins.loader import make_game
+from arena.plugins.catalog import make_game
 from backends.embedded.sampler import Sampler
 from games.kuhn_poker.game import KuhnPoker, Moved
 from trainers.pretrain.corpus import Mixture, demonstrations

@@ -21,7 +21,7 @@ from arena.core.errors import ArenaError, BackendError, ContextOverflow, StopPla
 from arena.core.seeds import stream
 from arena.episodes.replay import read_replay, verify
 from arena.llm.backend import Backend, Completion, Request
-from arena.plugins.loader import make_game
+from arena.plugins.catalog import make_game
 from trainers.config.config import TrainConfig, UpdateOptions
 from trainers.credit import Credit, complete_groups, select_groups
 from trainers.hosts import selection

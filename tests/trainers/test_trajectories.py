@@ -19,7 +19,7 @@ from arena.episodes.match import Match, play
 from arena.episodes.record import Episode
 from arena.llm.backend import Message, Request, Role, Sampling, Token
 from arena.llm.service import LLMService
-from arena.plugins.loader import make_game
+from arena.plugins.catalog import make_game
 from backends.scripted import ScriptedReply
 from trainers.rollouts.rollouts import training_chat
 from trainers.rollouts.trajectories import (

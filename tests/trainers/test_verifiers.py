@@ -22,7 +22,7 @@ from arena.cli import run
 from arena.core.errors import UsageError
 from arena.episodes.replay import read_replay, verify
 from arena.evaluation.analysis import episode_of
-from arena.plugins.loader import make_game
+from arena.plugins.catalog import make_game
 from trainers.rewards import Rewards, SeatEpisode
 
 pytestmark = [

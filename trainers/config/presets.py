@@ -19,7 +19,7 @@ from pydantic import JsonValue
 from arena.core.errors import UsageError
 from arena.core.text import did_you_mean
 from arena.llm.config import SettingsLayer, merged, near_matches
-from arena.llm.config_file import read_toml
+from arena.llm.environment import read_toml
 from trainers.config.config import OWNED_SERVERS, TrainConfig
 
 PRESETS = Path(__file__).with_name("presets")
@@ -52,7 +52,7 @@ def read_preset(preset: str, game: str, source: str = "") -> SettingsLayer:
 
 def layer_of(table: Mapping[str, JsonValue], game: str, origin: str, file: str) -> SettingsLayer:
     """Return the settings of a file's table for this game. Raises UsageError for an unknown key."""
-    from arena.plugins.loader import catalog
+    from arena.plugins.catalog import catalog
 
     known, games = TrainConfig.settings().keys() | {"options"}, catalog().names("game")
     tables = {n: v for n, v in table.items() if n != "options" and isinstance(v, dict)}

@@ -19,7 +19,7 @@ from arena.episodes.branch import MAX_ATTEMPTS
 from arena.episodes.replay import Replay, verify
 from arena.evaluation.analysis import episode_of
 from arena.llm.backend import Message
-from arena.plugins.loader import catalog
+from arena.plugins.catalog import catalog
 from trainers.config.config import CreditName
 from trainers.credit import ILLEGAL
 from trainers.rewards import RewardBreakdown, Rewards, SeatEpisode, default_reward

@@ -45,7 +45,7 @@ from arena.evaluation.document import Document
 from arena.llm.ledger import Ledger
 from arena.llm.service import LLMService
 from arena.llm.settings import Settings
-from arena.plugins.loader import make_game
+from arena.plugins.catalog import make_game
 from trainers.config.config import TrainConfig
 from trainers.credit import complete_groups, select_groups
 from trainers.hosts.host import TrainingHost

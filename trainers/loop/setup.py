@@ -20,7 +20,7 @@ from arena.episodes.match import Match
 from arena.llm.backend import Sampling
 from arena.llm.service import LLMService
 from arena.llm.settings import Settings
-from arena.plugins.loader import catalog, make_game
+from arena.plugins.catalog import catalog, make_game
 from trainers.config.config import NOTEBOOK, GameSettings, TrainConfig
 from trainers.credit import Credit
 from trainers.hosts.host import HostFactory, HostRequest, TrainingHost

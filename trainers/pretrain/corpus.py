@@ -31,7 +31,7 @@ from arena.core.game import Game
 from arena.core.observation import Observation, TextLevel
 from arena.core.seeds import stream
 from arena.llm.backend import Message
-from arena.plugins.loader import make_game
+from arena.plugins.catalog import make_game
 from trainers.pretrain.notebook import ExactNotebook
 
 T = TypeVar("T")

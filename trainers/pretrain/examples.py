@@ -18,7 +18,7 @@ from arena.agents.chat import DETAILS, HOW_TO_ANSWER
 from arena.agents.notebook import row_ends, split_entry
 from arena.core.game import Game
 from arena.core.observation import TextLevel
-from arena.plugins.loader import make_game
+from arena.plugins.catalog import make_game
 from trainers.pretrain.corpus import MAX_WHOLE_ACTIONS, SHORT_INSTRUCTION, Demonstration
 from trainers.pretrain.notebook import placed_knowledge
 from trainers.pretrain.recipe import Recipe

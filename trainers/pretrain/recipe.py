@@ -12,7 +12,7 @@ from arena.core.errors import UsageError
 from arena.core.game import Game
 from arena.core.observation import TextLevel
 from arena.llm.config import Config, setting
-from arena.plugins.loader import make_game
+from arena.plugins.catalog import make_game
 from trainers.config.config import Precision
 from trainers.pretrain.notebook import placed_knowledge
 

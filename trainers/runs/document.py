@@ -34,7 +34,7 @@ from arena.evaluation.document import (
     percent,
 )
 from arena.evaluation.records import Interval
-from arena.plugins.loader import make_game
+from arena.plugins.catalog import make_game
 from trainers.config.config import TrainConfig, base_model_in_words
 from trainers.credit import Credit
 from trainers.rewards import default_reward

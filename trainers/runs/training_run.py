@@ -13,7 +13,7 @@ from arena.core.errors import ArenaError
 from arena.core.game import Game
 from arena.core.outcome import WIN_RATE, ReturnScale
 from arena.evaluation.records import Interval
-from arena.plugins.loader import make_game
+from arena.plugins.catalog import make_game
 from trainers.config.config import TrainConfig
 from trainers.runs.records import (
     HeldOutResult,

@@ -40,8 +40,7 @@ from arena.episodes.job import GameJob, play_job, whole_episode
 from arena.episodes.match import Match
 from arena.llm.service import LLMService
 from arena.llm.settings import RunLimits, Settings
-from arena.plugins.catalog import require
-from arena.plugins.loader import make_game
+from arena.plugins.catalog import make_game, require
 from backends.openai_http import HTTPBackend
 from trainers.rewards import Rewards, SeatEpisode
 from trainers.trajectory import recorded_attempts

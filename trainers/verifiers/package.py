@@ -20,7 +20,7 @@ from arena.core.spec import Spec
 from arena.core.version import __version__
 from arena.envs.templates import filled_templates, write_files
 from arena.episodes.match import Match
-from arena.plugins.loader import catalog
+from arena.plugins.catalog import catalog
 from trainers.rewards import Rewards, default_reward
 
 MODEL = "model"

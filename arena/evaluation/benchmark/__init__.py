@@ -27,7 +27,7 @@ from arena.core.game import Game
 from arena.core.text import did_you_mean, first_fault, pluralize, shorten, unique_json
 from arena.evaluation.records import GameResult, Slot
 from arena.evaluation.schedule import evaluation_schedule
-from arena.plugins.loader import make_game
+from arena.plugins.catalog import make_game
 
 SUITES = Path(__file__).parent / "suites"
 LARGEST_FILE = 4 * 2**20

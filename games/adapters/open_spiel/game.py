@@ -16,7 +16,7 @@ from arena import CHANCE, Action, ReturnScale
 from arena.core.action import normalise
 from arena.core.errors import UsageError
 from arena.core.game import Game, GameOptions
-from arena.plugins.loader import FamilyGame
+from arena.plugins.catalog import FamilyGame
 from games.adapters.library_game import (
     NO_ARRAY,
     LibraryFamily,

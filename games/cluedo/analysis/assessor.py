@@ -46,7 +46,6 @@ from games.cluedo.analysis.measures import FACTS, MEASURES, STAGES, TURNS
 from games.cluedo.inference.answers import AnswerDistribution
 from games.cluedo.inference.information import QuestionValues, ScoredQuestion, break_even
 from games.cluedo.inference.knowledge import CluedoKnowledge
-from games.cluedo.rules.cards import Triple
 from games.cluedo.rules.events import (
     PASSAGE,
     ROLL,
@@ -56,6 +55,7 @@ from games.cluedo.rules.events import (
     EndTurn,
     Show,
     Suggest,
+    Triple,
 )
 from games.cluedo.rules.setting import CluedoSetting
 from games.cluedo.rules.state import CluedoState, TurnPhase

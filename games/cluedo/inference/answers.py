@@ -36,7 +36,7 @@ from games.cluedo.inference.card_classes import (
     sum_over_envelopes,
 )
 from games.cluedo.inference.knowledge import CluedoKnowledge
-from games.cluedo.rules.cards import Triple
+from games.cluedo.rules.events import Triple
 
 SIXTHS = 6
 """Unit of the probability to show a card: one of k <= 3 cards is shown in 6/k of 6 cases."""

@@ -11,8 +11,7 @@ import numpy as np
 from games.cluedo.inference.answers import AnswerDistribution, PositionWeights
 from games.cluedo.inference.card_classes import Floats, Ints
 from games.cluedo.inference.knowledge import CluedoKnowledge
-from games.cluedo.rules.cards import Deck, Triple
-from games.cluedo.rules.events import Suggest
+from games.cluedo.rules.events import Deck, Suggest, Triple
 
 NUM_CANDIDATES, NUM_NEIGHBOURS = 6, 4
 """Questions that are computed exactly: the first by the estimate, then those that differ in one

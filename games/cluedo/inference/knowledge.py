@@ -36,8 +36,7 @@ from games.cluedo.inference.constraints import (
     propagate,
 )
 from games.cluedo.inference.counting import DealCount
-from games.cluedo.rules.cards import Triple
-from games.cluedo.rules.events import DealCards
+from games.cluedo.rules.events import DealCards, Triple
 from games.cluedo.rules.setting import CluedoSetting
 
 RefuterModel = Literal["uniform", "logic"]

@@ -17,16 +17,17 @@ from arena.core.action import Action
 from arena.core.action_set import ActionSet
 from arena.core.game import Game
 from games.cluedo.rules import board
-from games.cluedo.rules.cards import Deck, ThemeName
 from games.cluedo.rules.events import (
     END_TURN,
     PASSAGE,
     ROLL,
     Accuse,
+    Deck,
     Move,
     Place,
     Show,
     Suggest,
+    ThemeName,
 )
 
 

@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 from arena import CHANCE, Action, ActionSet, State
 from games.cluedo.rules import board
-from games.cluedo.rules.cards import Triple
 from games.cluedo.rules.events import (
     Accuse,
     Accused,
@@ -45,6 +44,7 @@ from games.cluedo.rules.events import (
     Suggest,
     Suggested,
     Throw,
+    Triple,
     TurnBegan,
     Unable,
     WeaponMoved,

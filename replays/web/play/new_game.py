@@ -18,7 +18,7 @@ from arena.core.spec import Spec
 from arena.episodes.branch import position, turns_left
 from arena.episodes.match import Match
 from arena.episodes.replay import Replay
-from arena.plugins.loader import catalog, game_class, make_game
+from arena.plugins.catalog import catalog, game_class, make_game
 from replays.web.exchange import ReplayForm
 from replays.web.play.documents import HELP_LEVELS, Help
 from replays.web.play.links import WebGameSetup

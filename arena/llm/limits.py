@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from math import inf
@@ -185,13 +185,9 @@ class InSlot:
 
     inner: Layer
     shared: SharedLimits
-    turn: Callable[[], Awaitable[None]] | None = None
-    """Waits while a budget lets older games go first."""
 
     async def complete(self, call: Call) -> Completion:
         shared = self.shared
-        if self.turn:  # Before the slot, which may be needed by one of those games.
-            await self.turn()
         # The slot first, so that the number of calls that wait for a rate is bounded.
         async with shared.slots:
             # The call may have waited long for its slot.

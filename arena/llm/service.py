@@ -214,9 +214,8 @@ class LLMService:
         name, shared, tally, budget = route.name, route.shared, route.tally, route.budget
         layer: Layer = Sent(route.backend, name, route.traits, tally, shared.breaker, self._notify)
         if budget is not None:
-            layer = WithinBudget(layer, budget, name, route.traits.price, shared.breaker)
-        turn = budget.wait_for_older_games if budget else None
-        layer = InSlot(layer, shared, turn)
+            layer = WithinBudget(layer, budget, name, route.traits.price, shared.breaker, tally)
+        layer = InSlot(layer, shared)
         layer = Retried(layer, name, shared.limits, shared.breaker, tally)
         if self._cache is not None:
             layer = Cached(layer, spec, self._cache, tally)
@@ -236,6 +235,7 @@ class LLMService:
         """Count against the budget what earlier sessions of the run have spent."""
         if self._budget is not None:
             self._budget.spent += (cost, tokens)
+            self._budget.earlier += (cost, tokens)
 
     async def probe(self, spec: str) -> None:
         """Check model, key and address with one short request, if a provider answers for the SPEC.

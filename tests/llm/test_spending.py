@@ -115,7 +115,7 @@ def test_cached_tokens_of_a_prompt_have_a_price_of_their_own() -> None:
 def test_without_money_no_paid_call_is_made_and_free_ones_are() -> None:
     play = table(lambda _: ScriptedReply("yes", cost=0.001), max_cost=0)
     (error,) = asyncio.run(play.ask_many(1))
-    assert "may need an unknown sum, more than --max-cost 0 leaves" in str(error)
+    assert "more than --max-cost 0 leaves" in str(error)
     assert not play.backend.requests
     free = table(lambda _: "yes", max_cost=0, price=Price(0, 0))
     assert asyncio.run(free.ask_many(3)) == ["yes"] * 3
@@ -274,7 +274,7 @@ def test_the_first_game_of_a_model_runs_alone_and_an_ample_budget_fills_the_tabl
     def reply(_: object) -> ScriptedReply:
         budget = play.llm._budget
         assert budget is not None
-        most.append(len(budget._running))
+        most.append(budget._running)
         return CALL
 
     play = table(reply, max_cost=100, concurrency=50)
@@ -283,11 +283,10 @@ def test_the_first_game_of_a_model_runs_alone_and_an_ample_budget_fills_the_tabl
     assert most[:5] == [1] * 5 and max(most) > 10
 
 
-def test_money_that_does_not_suffice_for_all_finishes_the_oldest_game() -> None:
-    """After four short games several much longer ones run side by side, with money for one."""
+def test_games_much_longer_than_those_before_do_not_exceed_the_budget() -> None:
     play = table(lambda _: CALL, max_cost=0.285, concurrency=50)
     finished, cut = asyncio.run(play_games(play, [5, 5, 5, 5, 40, 40, 40, 40]))
-    assert finished == [5, 5, 5, 5, 40] and len(cut) >= 2
+    assert finished == [5, 5, 5, 5] and cut
     assert play.tally.cost <= 0.285 + 0.003
 
 
@@ -303,14 +302,14 @@ def test_a_game_that_cannot_be_covered_is_refused_before_it_starts() -> None:
                 raise AssertionError("it was started")
         return str(refused.value)
 
-    # After one game, the next one is taken to need four times as much.
+    # The next game is taken to need twice as much.
     assert asyncio.run(run()) == (
-        "the budget is spent: $0.030000 so far, and one more game may need $0.120000, more than "
-        "--max-cost 0.05 leaves; finished games are kept"
+        "the budget is spent: $0.030000 and 500 tokens so far, and one more game may need "
+        "$0.060000 and 1,000 tokens, more than --max-cost 0.05 leaves; finished games are kept"
     )
 
 
-def test_after_a_refused_call_a_game_that_waits_gets_its_reason() -> None:
+def test_after_a_refused_call_a_game_that_waits_is_refused() -> None:
     """Of the tokens, two calls of 50 leave less than a third may need."""
     play = table(lambda _: CALL, token_limit=150)
 
@@ -322,8 +321,7 @@ def test_after_a_refused_call_a_game_that_waits_gets_its_reason() -> None:
     async def run() -> list[BaseException | None]:
         return list(await asyncio.gather(one(), one(), return_exceptions=True))
 
-    refused, waiting = map(str, asyncio.run(run()))
-    assert refused == waiting and "token_limit=150 leaves" in refused
+    assert all("token_limit=150 leaves" in str(error) for error in asyncio.run(run()))
 
 
 def test_games_of_bots_need_no_money() -> None:

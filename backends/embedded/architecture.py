@@ -1,7 +1,8 @@
 """The architecture of a checkpoint: one description, read from config.json, for all families.
 
 Models of the Llama, Qwen2 and Qwen3 families have the same layers: RMSNorm, attention with RoPE and
-grouped key heads, SwiGLU. They differ in biases, in head norms and in the scaling of RoPE.
+grouped key heads, SwiGLU. They differ in the bias of queries, keys and values, in head norms and in
+the scaling of RoPE.
 """
 
 from __future__ import annotations
@@ -42,14 +43,13 @@ class Family:
     title: str
     head_norms: bool = False
     """Queries and keys are normalised per head."""
-    qkv_bias_only: bool = False
-    """Queries, keys and values have a bias, the output has none; otherwise `attention_bias`
-    decides for all four."""
+    qkv_bias: bool = False
+    """Queries, keys and values have a bias."""
 
 
 FAMILIES: Mapping[str, Family] = {
     "llama": Family("Llama"),
-    "qwen2": Family("Qwen2 and Qwen2.5", qkv_bias_only=True),
+    "qwen2": Family("Qwen2 and Qwen2.5", qkv_bias=True),
     "qwen3": Family("Qwen3", head_norms=True),
 }
 """The supported families under their `model_type` in config.json."""
@@ -105,8 +105,6 @@ class Architecture(BaseModel):
     """The output head is the embedding matrix."""
     head_norms: bool
     qkv_bias: bool
-    output_bias: bool
-    mlp_bias: bool = False
 
     @model_validator(mode="after")
     def _groups_heads(self) -> Self:
@@ -117,28 +115,25 @@ class Architecture(BaseModel):
     def tensor_shapes(self) -> dict[str, tuple[int, ...]]:
         """Return the shape of each tensor of a checkpoint, under transformers' names."""
         queries, keys = self.heads * self.head_dim, self.kv_heads * self.head_dim
-        # (outputs, inputs, has a bias)
-        linear = {
-            "self_attn.q_proj": (queries, self.width, self.qkv_bias),
-            "self_attn.k_proj": (keys, self.width, self.qkv_bias),
-            "self_attn.v_proj": (keys, self.width, self.qkv_bias),
-            "self_attn.o_proj": (self.width, queries, self.output_bias),
-            "mlp.gate_proj": (self.inner, self.width, self.mlp_bias),
-            "mlp.up_proj": (self.inner, self.width, self.mlp_bias),
-            "mlp.down_proj": (self.width, self.inner, self.mlp_bias),
+        layer: dict[str, tuple[int, ...]] = {}
+        for part, rows in (("q", queries), ("k", keys), ("v", keys)):
+            layer[f"self_attn.{part}_proj.weight"] = (rows, self.width)
+            if self.qkv_bias:
+                layer[f"self_attn.{part}_proj.bias"] = (rows,)
+        layer |= {
+            "self_attn.o_proj.weight": (self.width, queries),
+            "mlp.gate_proj.weight": (self.inner, self.width),
+            "mlp.up_proj.weight": (self.inner, self.width),
+            "mlp.down_proj.weight": (self.width, self.inner),
+            "input_layernorm.weight": (self.width,),
+            "post_attention_layernorm.weight": (self.width,),
         }
-        norms = {"input_layernorm": self.width, "post_attention_layernorm": self.width}
         if self.head_norms:
-            norms |= {"self_attn.q_norm": self.head_dim, "self_attn.k_norm": self.head_dim}
+            layer |= {f"self_attn.{part}_norm.weight": (self.head_dim,) for part in "qk"}
         matrix = (self.vocabulary, self.width)
         shapes: dict[str, tuple[int, ...]] = {"model.embed_tokens.weight": matrix}
         for number in range(self.layers):
-            prefix = f"model.layers.{number}"
-            for name, (outputs, inputs, has_bias) in linear.items():
-                shapes[f"{prefix}.{name}.weight"] = (outputs, inputs)
-                if has_bias:
-                    shapes[f"{prefix}.{name}.bias"] = (outputs,)
-            shapes |= {f"{prefix}.{name}.weight": (size,) for name, size in norms.items()}
+            shapes |= {f"model.layers.{number}.{name}": shape for name, shape in layer.items()}
         shapes["model.norm.weight"] = (self.width,)
         return shapes if self.tied else shapes | {"lm_head.weight": matrix}
 
@@ -146,30 +141,28 @@ class Architecture(BaseModel):
     def parameters(self) -> int:
         """Return the number of weights."""
         # All layers are alike, so that their number costs nothing.
-        one, two = (self.model_copy(update={"layers": n}).tensor_shapes() for n in (1, 2))
-        first, both = (sum(map(prod, shapes.values())) for shapes in (one, two))
-        return first + (self.layers - 1) * (both - first)
+        none, one = (
+            sum(map(prod, self.model_copy(update={"layers": n}).tensor_shapes().values()))
+            for n in (0, 1)
+        )
+        return none + self.layers * (one - none)
 
     @property
     def cache_bytes_per_token(self) -> int:
         """Return the bytes of one token's keys and values in float32."""
         return 2 * self.layers * self.kv_heads * self.head_dim * 4
 
-    def cache_chats(self, context: int = 0, cuda_memory: int = 0) -> int:
-        """Return the number of chats of `context` tokens in a sampler's KV cache; 0: long chats."""
-        slots = CUDA_SLOTS if cuda_memory else SLOTS
-        return self.cache_regions(self.chat_tokens(context), slots, cuda_memory)
-
     def chat_tokens(self, wanted: int = 0) -> int:
         """Return the tokens of the longest chat that is sampled; 0 stands for the usual ones."""
         return min(wanted or LONG_CHAT, self.context)
 
-    def cache_regions(self, context: int, slots: int = SLOTS, cuda_memory: int = 0) -> int:
-        """Return the number of chats of `context` tokens that the KV cache holds; at least one.
+    def cache_chats(self, context: int, cuda_memory: int = 0, slots: int | None = None) -> int:
+        """Return the number of chats of `context` tokens that the KV cache holds; 0: long chats.
 
         On a CUDA device the cache may take a quarter of the memory.
         """
-        region = self.cache_bytes_per_token * context
+        slots = slots or default_slots(cuda_memory)
+        region = self.cache_bytes_per_token * self.chat_tokens(context)
         few = min(LEAST_REGIONS * region, LARGE_KV_CACHE_BYTES)
         room = max(KV_CACHE_BYTES, few, cuda_memory // 4)
         return max(1, min(slots * REGIONS_PER_SLOT, room // region))
@@ -203,12 +196,14 @@ def _is_derived(name: str) -> bool:
     return name == "lm_head.weight" or name.endswith(".rotary_emb.inv_freq")
 
 
+def default_slots(cuda_memory: int) -> int:
+    """Return the number of requests that run concurrently; `cuda_memory` is 0 on a CPU."""
+    return CUDA_SLOTS if cuda_memory else SLOTS
+
+
 def read_model_config(folder: Path) -> dict[str, JsonValue]:
     """Return the content of a checkpoint's config.json. Raises UsageError."""
-    try:
-        return read_json_object(folder / "config.json")
-    except (OSError, ValueError, RecursionError) as error:
-        raise UsageError(f"{folder}: cannot read a checkpoint ({error})") from None
+    return read_json_object(folder / "config.json")
 
 
 def read_architecture(folder: Path) -> Architecture:
@@ -247,11 +242,9 @@ def parse_architecture(config: Mapping[str, JsonValue], place: str = "config.jso
     width, heads = given.get("hidden_size"), given.get("num_attention_heads")
     if isinstance(width, int) and isinstance(heads, int) and heads > 0:
         given = {"head_dim": width // heads, "num_key_value_heads": heads} | given
-    has_bias = bool(given.get("attention_bias"))
     given |= {
         "head_norms": family.head_norms,
-        "qkv_bias": family.qkv_bias_only or has_bias,
-        "output_bias": has_bias and not family.qkv_bias_only,
+        "qkv_bias": family.qkv_bias,
         "rope_theta": rope.get("rope_theta", 10_000.0),
         "scaling": rope if rope["rope_type"] == "llama3" else None,
     }
@@ -283,6 +276,8 @@ def _unsupported(given: Mapping[str, Any], rope: Mapping[str, Any]) -> str:
         f"hidden_act={given.get('hidden_act')!r}": given.get("hidden_act", "silu") != "silu",
         "sliding-window attention": bool(given.get("use_sliding_window")) or sliding,
         "quantization_config": "quantization_config" in given,
+        "attention_bias": given["model_type"] != "qwen2" and bool(given.get("attention_bias")),
+        "mlp_bias": bool(given.get("mlp_bias")),
     }
     return next((name for name, applies in conditions.items() if applies), "")
 
@@ -305,9 +300,8 @@ def adapter_base(folder: Path) -> AdapterBase | None:
         return None
     try:
         base = AdapterBase.model_validate(read_json_object(path))
-    except (OSError, ValueError, RecursionError) as error:
-        cause = first_fault(error) if isinstance(error, ValidationError) else error
-        raise UsageError(f"{path}: cannot be read ({cause})") from None
+    except ValidationError as error:
+        raise UsageError(f"{path}: cannot be read ({first_fault(error)})") from None
     if base.folder == folder or not (base.folder / "config.json").is_file():
         raise UsageError(
             f"{folder}: has only an adapter, whose base model is not in {base.folder} any more; "
@@ -337,10 +331,7 @@ def weight_files(folder: Path) -> list[Path]:
         return [*weight_files(base.folder), folder / ADAPTER / ADAPTER_FILE]
     if not index.exists():
         raise UsageError(f"{folder}: has no model.safetensors and no {index.name}")
-    try:
-        places = read_json_object(index).get("weight_map")
-    except (OSError, ValueError, RecursionError) as error:
-        raise UsageError(f"{index}: cannot be read ({error})") from None
+    places = read_json_object(index).get("weight_map")
     names = set(map(str, places.values())) if isinstance(places, dict) else set()
     files = [folder / name for name in sorted(names)]
     # Only files of the folder itself: an index must not name a place elsewhere.
@@ -356,18 +347,25 @@ MAX_JSON_BYTES = 16 << 20
 
 
 def read_text(path: Path, longest: int) -> str:
-    """Return the text of a regular file of at most `longest` bytes. Raises OSError, ValueError."""
-    # A pipe or a device would be read for ever.
-    if path.exists() and not path.is_file():
-        raise ValueError("it is not a regular file")
-    if path.stat().st_size > longest:
-        raise ValueError(f"it has more than {size_text(longest)}")
-    return path.read_text("utf-8-sig")
+    """Return the text of a regular file of at most `longest` bytes. Raises UsageError."""
+    try:
+        # A pipe or a device would be read for ever.
+        if path.exists() and not path.is_file():
+            raise ValueError("it is not a regular file")
+        if path.stat().st_size > longest:
+            raise ValueError(f"it has more than {size_text(longest)}")
+        return path.read_text("utf-8-sig")
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path}: cannot be read ({error})") from None
 
 
-def read_json_object(path: Path) -> dict[str, JsonValue]:
-    """Return the JSON object in a file. Raises OSError, ValueError, RecursionError."""
-    value = json.loads(read_text(path, MAX_JSON_BYTES))
+def read_json_object(path: Path) -> dict[str, Any]:
+    """Return the JSON object in a file. Raises UsageError."""
+    text = read_text(path, MAX_JSON_BYTES)
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{path}: cannot be read ({error})") from None
     if not isinstance(value, dict):
-        raise ValueError(f"{path.name} is not a JSON object")
+        raise UsageError(f"{path}: cannot be read ({path.name} is not a JSON object)")
     return value

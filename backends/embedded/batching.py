@@ -20,7 +20,6 @@ from arena.core.errors import BackendError
 from backends.embedded.model import InferenceModel
 from backends.embedded.scheduler import (
     PrefixCache,
-    SamplerStats,
     ScheduledSequence,
     SequenceState,
     balance_load,
@@ -28,6 +27,7 @@ from backends.embedded.scheduler import (
 )
 from backends.embedded.token_sampling import (
     GeneratedToken,
+    log_softmax,
     sample_token,
     top_logprobs,
     without_end,
@@ -43,15 +43,14 @@ CUDA_PREFILL_SHARES = 8
 class Batcher:
     """Computes requests in a thread of its own, with helper threads within a step.
 
-    The lock of `_wakeup` protects `_waiting`, `_closing` and the counters that `submit` changes.
-    Everything else belongs to the batcher's thread.
+    The lock of `_wakeup` protects `waiting` and `_closing`. Everything else belongs to the
+    batcher's thread.
     """
 
     def __init__(
         self, model: InferenceModel, tokenizer: ChatTokenizer, slots: int, threads: int | None
     ) -> None:
         self.model = model
-        self.stats = SamplerStats()
         self._tokenizer = tokenizer
         self._slots = slots
         # One thread feeds a GPU; on a CPU several threads share each step.
@@ -60,9 +59,9 @@ class Batcher:
         # Where a launch costs more than its tokens, a step takes more of a prompt.
         self._prefill_shares = self._threads if on_cpu else CUDA_PREFILL_SHARES
         self._default_torch_threads = torch.get_num_threads()
-        self._cache = PrefixCache(model.regions)
-        self._waiting: deque[SequenceState] = deque()
-        self._running: list[SequenceState] = []
+        self._cache = PrefixCache(model.regions, model.copy_prefix)
+        self.waiting: list[SequenceState] = []
+        self.running: list[SequenceState] = []
         self._wakeup = threading.Condition()
         self._closing = False
         helpers = max(1, self._threads - 1) if on_cpu else min(8, cores)
@@ -76,8 +75,7 @@ class Batcher:
         with self._wakeup:
             if self._closing:  # Checked under the lock, so that no request is left behind.
                 raise _stopped_error()
-            self._waiting.append(sequence)
-            self.stats.waiting += 1
+            self.waiting.append(sequence)
             self._wakeup.notify()
 
     def close(self) -> None:
@@ -93,20 +91,20 @@ class Batcher:
             while self._wait_for_work():
                 self._admit()
                 # Nothing runs if all waiting requests were cancelled meanwhile.
-                if self._running:
+                if self.running:
                     self._step()
         finally:  # Also after an unexpected error: no client may wait for ever.
             with self._wakeup:
                 self._closing = True
-                unfinished = [*self._running, *self._waiting]
+                unfinished = [*self.running, *self.waiting]
             self._helpers.shutdown()
             for sequence in unfinished:
-                _call_in_loop(sequence.loop, sequence.put, _stopped_error())
+                _call_in_loop(sequence.loop, sequence.new_tokens.put_nowait, _stopped_error())
 
     def _wait_for_work(self) -> bool:
         """Sleep while there is no request; return False when the batcher is closing."""
         with self._wakeup:
-            while not (self._closing or self._waiting or self._running):
+            while not (self._closing or self.waiting or self.running):
                 # Undo the setting of `_compute` for the rest of the process.
                 torch.set_num_threads(self._default_torch_threads)
                 self._wakeup.wait()
@@ -114,47 +112,40 @@ class Batcher:
 
     def _admit(self) -> None:
         """Drop cancelled requests and start waiting ones, in their order, in free slots."""
-        for sequence in [sequence for sequence in self._running if sequence.cancelled]:
+        for sequence in [sequence for sequence in self.running if sequence.cancelled]:
             self._remove(sequence)
         with self._wakeup:
-            waiting, self._waiting = self._waiting, deque()
-        # A later request may overtake one that waits for the prefix of a running request.
-        postponed: deque[SequenceState] = deque()
-        for sequence in waiting:
-            if sequence.cancelled:
-                continue  # It has no region yet, so there is nothing to release.
-            if len(self._running) >= self._slots or not self._start(sequence):
-                postponed.append(sequence)
+            waiting = list(self.waiting)
+        # A later request may overtake one that waits for the prefix of a running request. A
+        # cancelled one has no region yet, so there is nothing to release.
+        postponed = [
+            sequence
+            for sequence in waiting
+            if not sequence.cancelled
+            and (len(self.running) >= self._slots or not self._start(sequence))
+        ]
         with self._wakeup:
             # In front of the requests that were submitted meanwhile.
-            self._waiting.extendleft(reversed(postponed))
-            self.stats.waiting = len(self._waiting)
+            self.waiting[: len(waiting)] = postponed
 
     def _start(self, sequence: SequenceState) -> bool:
         """Start a request; return False if waiting for the prefill of another one is better."""
-        lease = self._cache.acquire(sequence.prompt)
-        if lease is None:
+        sequence.region = self._cache.acquire(sequence.prompt)
+        if sequence.region is None:
             return False
-        if lease.copy_from is not None:
-            self.model.copy_prefix(lease.copy_from.number, lease.region.number, lease.cached_tokens)
         # Prefill continues after the cached tokens.
-        sequence.region = lease.region
-        sequence.cached_tokens = sequence.computed_tokens = lease.cached_tokens
-        self._running.append(sequence)
-        self.stats.running += 1
-        self.stats.prompt_tokens += len(sequence.prompt.tokens)
-        self.stats.cached_prompt_tokens += lease.cached_tokens
+        sequence.cached_tokens = sequence.computed_tokens = len(sequence.region.tokens)
+        self.running.append(sequence)
         return True
 
     def _remove(self, sequence: SequenceState) -> None:
         assert sequence.region is not None
         self._cache.release(sequence.region)
-        self._running.remove(sequence)
-        self.stats.running -= 1
+        self.running.remove(sequence)
 
     def _step(self) -> None:
         """Compute one step on all threads and deliver the new tokens."""
-        scheduled = schedule_step(self._running, self.model.context, self._prefill_shares)
+        scheduled = schedule_step(self.running, self.model.context, self._prefill_shares)
         per_thread = balance_load(scheduled, self._threads)
         futures = [self._helpers.submit(self._compute, items) for items in per_thread[1:] if items]
         new_tokens = self._compute(per_thread[0])  # This thread takes a share too.
@@ -163,7 +154,7 @@ class Batcher:
         # Only after all threads are done: other requests may then copy these keys and values.
         for item in scheduled:
             self._record_progress(item)
-        for sequence in [sequence for sequence in self._running if sequence.finished]:
+        for sequence in [sequence for sequence in self.running if sequence.finished]:
             self._remove(sequence)
         # One call per event loop and step: waking a loop costs more than delivering a token.
         for loop in {sequence.loop for sequence, _ in new_tokens}:
@@ -208,13 +199,14 @@ class Batcher:
         allowed = constraint.allowed() if constraint else None
         if len(sequence.output_ids) < params.min_tokens:
             allowed = without_end(allowed, len(logits), self._tokenizer.end_ids)
-        draw = sample_token(logits, params, sequence.uniform(), allowed)
-        sequence.output_ids.append(draw.id)
+        logprobs = log_softmax(logits.astype(np.float64))
+        token, sampled_logprob = sample_token(logprobs, params, sequence.uniform(), allowed)
+        sequence.output_ids.append(token)
         if constraint is not None:
-            constraint.advance(draw.id)
+            constraint.advance(token)
         # The end token counts as a token of the answer but has no text.
-        is_end = draw.id in self._tokenizer.end_ids
-        text = "" if is_end else sequence.detokenizer.push(draw.id)
+        is_end = token in self._tokenizer.end_ids
+        text = "" if is_end else sequence.detokenizer.push(token)
         length = len(sequence.prompt.tokens) + len(sequence.output_ids)
         finish_reason: Literal["stop", "length"] | None = None
         if is_end or sequence.detokenizer.stopped:
@@ -225,11 +217,11 @@ class Batcher:
             sequence.finished = True
             text += sequence.detokenizer.flush()  # Text held back for a possible stop string.
         return GeneratedToken(
-            id=draw.id,
+            id=token,
             text=text,
-            logprob=draw.logprob,
-            sampled_logprob=draw.sampled_logprob,
-            top=top_logprobs(draw.logprobs, params.top_logprobs, self._tokenizer.token_text),
+            logprob=float(logprobs[token]),
+            sampled_logprob=sampled_logprob,
+            top=top_logprobs(logprobs, params.top_logprobs, self._tokenizer.token_text),
             finish_reason=finish_reason,
             cached_tokens=sequence.cached_tokens,
         )
@@ -241,7 +233,7 @@ def _stopped_error() -> BackendError:
 
 def _deliver(new_tokens: Sequence[NewToken]) -> None:
     for sequence, token in new_tokens:
-        sequence.put(token)
+        sequence.new_tokens.put_nowait(token)
 
 
 def _call_in_loop(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from itertools import chain
+from sys import getsizeof
 from typing import Any, Protocol
 
 import numpy as np
@@ -40,26 +41,7 @@ class TokenConstraint(Protocol):
         """Continue after this token."""
 
 
-@dataclass(frozen=True, slots=True)
-class SortedChoices:
-    """Token sequences in ascending order, one after the other in one array."""
-
-    tokens: NDArray[np.int32]
-    starts: NDArray[np.int64]  # Where each sequence begins.
-
-    @classmethod
-    def of(cls, sequences: Iterable[Sequence[int]]) -> SortedChoices:
-        """Sort sequences, of which none may be the beginning of another one."""
-        ordered = sorted(set(map(tuple, sequences)))
-        starts = np.cumsum([0, *(len(sequence) for sequence in ordered[:-1])], dtype=np.int64)
-        tokens = np.fromiter(chain.from_iterable(ordered), dtype=np.int32)
-        return cls(tokens, starts)
-
-    @property
-    def bytes(self) -> int:
-        return self.tokens.nbytes + self.starts.nbytes
-
-
+@dataclass(slots=True)
 class ChoiceConstraint:
     """Constraint to one of several texts.
 
@@ -67,18 +49,26 @@ class ChoiceConstraint:
     texts that begin with the tokens so far are neighbours, because all are sorted.
     """
 
-    def __init__(self, choices: SortedChoices) -> None:
-        self._tokens = choices.tokens
-        self._next = choices.starts  # The place of the next token of each text that is left.
+    tokens: NDArray[np.int32]
+    """Tokens of all texts in ascending order, one text after the other."""
+    next: NDArray[np.int64]
+    """Place of the next token of each text that is left."""
+
+    @classmethod
+    def to(cls, sequences: Iterable[Sequence[int]]) -> ChoiceConstraint:
+        """Sort sequences, of which none may be the beginning of another one."""
+        ordered = sorted(set(map(tuple, sequences)))
+        starts = np.cumsum([0, *(len(sequence) for sequence in ordered[:-1])], dtype=np.int64)
+        return cls(np.fromiter(chain.from_iterable(ordered), dtype=np.int32), starts)
 
     def allowed(self) -> TokenIds:
-        return np.unique(self._tokens[self._next]).astype(np.int64)
+        return np.unique(self.tokens[self.next]).astype(np.int64)
 
     def advance(self, token: int) -> None:
         # The column of next tokens ascends, so equal ones lie between two places.
-        column = self._tokens[self._next]
+        column = self.tokens[self.next]
         first, last = (int(column.searchsorted(token, side)) for side in ("left", "right"))
-        self._next = self._next[first:last] + 1
+        self.next = self.next[first:last] + 1
 
 
 class SchemaConstraint:
@@ -105,7 +95,7 @@ class ConstraintFactory:
     tokenizer: CheckpointTokenizer
     vocabulary: int
     end_ids: Sequence[int]
-    _choices: dict[tuple[str, ...], SortedChoices] = field(default_factory=dict, init=False)
+    _choices: dict[tuple[str, ...], ChoiceConstraint] = field(default_factory=dict, init=False)
     _cached_bytes: int = field(default=0, init=False)
     _grammar_tokenizer: Any = field(default=None, init=False)
 
@@ -115,14 +105,13 @@ class ConstraintFactory:
         Raises UsageError for an invalid schema, MissingDependency without llguidance.
         """
         if params.guided_choice:  # Without a grammar engine.
-            return ChoiceConstraint(self._sort_choices(params.guided_choice))
+            return copy(self._constrain_to(params.guided_choice))
         return None if params.guided_json is None else self._follow_schema(params.guided_json)
 
-    def _sort_choices(self, choices: tuple[str, ...]) -> SortedChoices:
-        """Return the tokens of choices, cached up to `MAX_CACHED_BYTES`; the oldest leave first."""
-        cached = self._choices.get(choices)
-        if cached is not None:
-            return cached
+    def _constrain_to(self, choices: tuple[str, ...]) -> ChoiceConstraint:
+        """Return the constraint to these texts before the first token; it is cached."""
+        if choices in self._choices:
+            return self._choices[choices]
         size = sum(map(len, choices))
         if len(choices) > MAX_CHOICES or size > MAX_CHOICE_CHARACTERS:
             raise UsageError(
@@ -133,12 +122,12 @@ class ConstraintFactory:
         if not all(encoded):
             raise UsageError("guided_choice: a choice is empty")
         # The end token closes a choice, so that a choice may be a prefix of another one.
-        made = SortedChoices.of([*ids, self.end_ids[0]] for ids in encoded)
+        made = ChoiceConstraint.to([*ids, self.end_ids[0]] for ids in encoded)
+        size = made.tokens.nbytes + made.next.nbytes + sum(map(getsizeof, choices))
+        if self._cached_bytes + size > MAX_CACHED_BYTES:
+            self._choices, self._cached_bytes = {}, 0
         self._choices[choices] = made
-        self._cached_bytes += _entry_bytes(choices, made)
-        while self._cached_bytes > MAX_CACHED_BYTES:
-            oldest = next(iter(self._choices))
-            self._cached_bytes -= _entry_bytes(oldest, self._choices.pop(oldest))
+        self._cached_bytes += size
         return made
 
     def _follow_schema(self, schema: dict[str, JsonValue]) -> TokenConstraint:
@@ -164,8 +153,3 @@ class ConstraintFactory:
         if matcher.is_error():
             raise UsageError(f"the JSON schema cannot be used: {matcher.get_error()}")
         return SchemaConstraint(matcher, self.end_ids[0])
-
-
-def _entry_bytes(choices: tuple[str, ...], made: SortedChoices) -> int:
-    """Return the approximate memory of an entry of the cache."""
-    return made.bytes + sum(map(sys.getsizeof, choices))

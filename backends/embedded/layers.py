@@ -7,7 +7,7 @@ the setting of threads; it has other weights, with gradients.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -171,14 +171,15 @@ def read_state_dict(folder: Path) -> dict[str, Tensor]:
 
 
 class ConvertedWeights(Mapping[str, Tensor]):
-    """Weights that become float32 on a device when they are read: one at a time is in memory."""
+    """Copies of weights, in float32 on a device, made when they are read: one is in memory."""
 
     def __init__(self, state: StateDict, device: torch.device) -> None:
         self._state = state
         self._device = device
 
     def __getitem__(self, name: str) -> Tensor:
-        return self._state[name].to(self._device, torch.float32)
+        tensor = self._state[name].detach()
+        return tensor.to(self._device, torch.float32, copy=True).contiguous()
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._state)
@@ -200,56 +201,48 @@ def fuse_weights(
     from config.json.
     """
     architecture.check_shapes({name: tuple(tensor.shape) for name, tensor in state.items()})
-
-    def get(name: str) -> Tensor:
-        return state[name].detach().to(device, torch.float32, copy=True).contiguous()
-
+    weights = ConvertedWeights(state, device)
     layers = tuple(
-        _fuse_layer(get, f"model.layers.{number}", architecture, dtype)
+        _fuse_layer(weights, f"model.layers.{number}", architecture, dtype)
         for number in range(architecture.layers)
     )
-    embedding = get("model.embed_tokens.weight")
-    head = embedding if architecture.tied else get("lm_head.weight")
+    embedding = weights["model.embed_tokens.weight"]
+    head = embedding if architecture.tied else weights["lm_head.weight"]
     return ModelWeights(
-        embedding, Projection(head.to(dtype), None), get("model.norm.weight"), layers
+        embedding, Projection(head.to(dtype), None), weights["model.norm.weight"], layers
     )
 
 
 def _fuse_layer(
-    get: Callable[[str], Tensor], layer: str, architecture: Architecture, dtype: torch.dtype
+    weights: ConvertedWeights, layer: str, architecture: Architecture, dtype: torch.dtype
 ) -> LayerWeights:
-    attention, mlp = f"{layer}.self_attn", f"{layer}.mlp"
     rotated_heads = {"q": architecture.heads, "k": architecture.kv_heads}
 
     def qkv(kind: str) -> Tensor:
         # RoPE does not apply to values.
         rotated = [
-            _interleave_halves(get(f"{attention}.{part}_proj.{kind}"), heads)
+            _interleave_halves(weights[f"{layer}.self_attn.{part}_proj.{kind}"], heads)
             for part, heads in rotated_heads.items()
         ]
-        return torch.cat([*rotated, get(f"{attention}.v_proj.{kind}")])
+        return torch.cat([*rotated, weights[f"{layer}.self_attn.v_proj.{kind}"]]).to(dtype)
 
-    def gate_up(kind: str) -> Tensor:
-        return torch.cat([get(f"{mlp}.gate_proj.{kind}"), get(f"{mlp}.up_proj.{kind}")])
-
-    def projection(read: Callable[[str], Tensor], has_bias: bool) -> Projection:
-        return Projection(read("weight").to(dtype), read("bias").to(dtype) if has_bias else None)
+    def fuse(*names: str) -> Projection:
+        matrices = [weights[f"{layer}.{name}.weight"] for name in names]
+        return Projection(torch.cat(matrices).to(dtype), None)
 
     norms = [
-        _interleave_halves(get(f"{attention}.{part}_norm.weight"), 1).expand(heads, -1)
+        _interleave_halves(weights[f"{layer}.self_attn.{part}_norm.weight"], 1).expand(heads, -1)
         for part, heads in rotated_heads.items()
         if architecture.head_norms
     ]
     return LayerWeights(
-        attention_norm=get(f"{layer}.input_layernorm.weight"),
-        qkv=projection(qkv, architecture.qkv_bias),
+        attention_norm=weights[f"{layer}.input_layernorm.weight"],
+        qkv=Projection(qkv("weight"), qkv("bias") if architecture.qkv_bias else None),
         qk_norm=torch.cat(norms) if norms else None,
-        attention_out=projection(
-            lambda kind: get(f"{attention}.o_proj.{kind}"), architecture.output_bias
-        ),
-        mlp_norm=get(f"{layer}.post_attention_layernorm.weight"),
-        gate_up=projection(gate_up, architecture.mlp_bias),
-        down=projection(lambda kind: get(f"{mlp}.down_proj.{kind}"), architecture.mlp_bias),
+        attention_out=fuse("self_attn.o_proj"),
+        mlp_norm=weights[f"{layer}.post_attention_layernorm.weight"],
+        gate_up=fuse("mlp.gate_proj", "mlp.up_proj"),
+        down=fuse("mlp.down_proj"),
     )
 
 
@@ -312,7 +305,7 @@ def adapt(state: StateDict, folder: Path) -> dict[str, Tensor]:
         adapter = load_file(folder / ADAPTER_FILE)
     except ValidationError as error:
         raise UsageError(f"{folder}: adapter_config.json: {first_fault(error)}") from None
-    except (OSError, ValueError, RecursionError, SafetensorError) as error:
+    except (OSError, SafetensorError) as error:
         raise UsageError(f"{folder}: cannot read a PEFT adapter ({error})") from None
     if not adapter:
         raise UsageError(f"{folder}: the adapter has no tensors")

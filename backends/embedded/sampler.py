@@ -18,7 +18,7 @@ import torch
 from arena.core.errors import BackendError, ContextOverflow, UsageError
 from arena.core.version import __version__
 from arena.llm.backend import Message
-from backends.embedded.architecture import CUDA_SLOTS, SLOTS, parse_architecture, read_model_config
+from backends.embedded.architecture import default_slots, parse_architecture, read_model_config
 from backends.embedded.batching import Batcher
 from backends.embedded.constrained_decoding import ConstraintFactory
 from backends.embedded.layers import (
@@ -31,11 +31,11 @@ from backends.embedded.layers import (
     torch_threads,
 )
 from backends.embedded.model import CUDA_TILE_SIZES, InferenceModel, batch_invariant_tiles
-from backends.embedded.scheduler import HashedPrompt, SamplerStats, SequenceState
+from backends.embedded.scheduler import HashedPrompt, SequenceState
 from backends.embedded.token_sampling import GeneratedToken, SamplingParams
 from backends.embedded.tokenizer import ChatTokenizer
 
-__all__ = ["GeneratedToken", "QueueFull", "Sampler", "SamplerStats", "SamplingParams"]
+__all__ = ["GeneratedToken", "QueueFull", "Sampler", "SamplingParams"]
 
 
 SamplingPrecision = Literal["float32", "bf16"]
@@ -97,9 +97,9 @@ class Sampler:
         cuda_memory = 0
         if torch_device.type == "cuda":
             cuda_memory = torch.cuda.get_device_properties(torch_device).total_memory
-        slots = slots or (CUDA_SLOTS if cuda_memory else SLOTS)
+        slots = slots or default_slots(cuda_memory)
         # Each running request is a chat in the cache, so there are never more slots than chats.
-        self.kept_chats = architecture.cache_regions(self.context_length, slots, cuda_memory)
+        self.kept_chats = architecture.cache_chats(self.context_length, cuda_memory, slots)
         model = InferenceModel(
             architecture,
             torch_device,
@@ -109,7 +109,6 @@ class Sampler:
         )
         self._batcher = Batcher(model, self.chat_tokenizer, min(slots, self.kept_chats), threads)
         self._max_queue = max_queue
-        self.stats = self._batcher.stats
         # Also runs when the sampler is garbage-collected and at exit: threads that compute while
         # the interpreter shuts down would crash.
         self._finalizer = weakref.finalize(self, self._batcher.close)
@@ -156,11 +155,13 @@ class Sampler:
         sequence = self._make_sequence(list(prompt), params, adapter)
         self._batcher.submit(sequence)
         try:
-            while True:
-                token = await sequence.next_token()
+            finish_reason = None
+            while finish_reason is None:
+                token = await sequence.new_tokens.get()
+                if isinstance(token, BackendError):
+                    raise token
                 yield token
-                if token.finish_reason is not None:
-                    return
+                finish_reason = token.finish_reason
         finally:  # Also when the caller closes the iterator or is cancelled.
             sequence.cancelled = True
 
@@ -179,8 +180,8 @@ class Sampler:
                 f"{self.context_length} tokens, including the answer"
             )
         # Checked before the request is hashed and tokenized for its constraint.
-        if self.stats.waiting >= self._max_queue:
-            raise QueueFull(self.stats.waiting)
+        if (waiting := len(self._batcher.waiting)) >= self._max_queue:
+            raise QueueFull(waiting)
         weights = self._base if adapter is None else self._adapters[adapter]
         return SequenceState(
             prompt=HashedPrompt.of(prompt, weights),
@@ -188,6 +189,7 @@ class Sampler:
             constraint=self._constraints.create(params),
             detokenizer=self.chat_tokenizer.make_detokenizer(params.stop),
             loop=asyncio.get_running_loop(),
+            uniform=params.make_rng().random,
         )
 
     def load_adapter(self, name: str, folder: Path) -> None:

@@ -57,33 +57,25 @@ class HashedPrompt:
         return cls(list(tokens), weights, tuple(hashes[1:]))
 
 
-@dataclass(frozen=True, slots=True)
-class CacheLease:
-    """A region for one request, with the number of prompt tokens that need no computation.
+class PrefixCache:
+    """Assigns regions to requests; the least recently used region is overwritten first.
 
-    If `copy_from` is set, these tokens must first be copied from that region.
+    `copy_prefix` copies keys and values: from a region, to a region, of this many tokens.
     """
 
-    region: CacheRegion
-    cached_tokens: int
-    copy_from: CacheRegion | None = None
-
-
-class PrefixCache:
-    """Assigns regions to requests; the least recently used region is overwritten first."""
-
-    def __init__(self, regions: int) -> None:
+    def __init__(self, regions: int, copy_prefix: Callable[[int, int, int], None]) -> None:
+        self._copy_prefix = copy_prefix
         # Ordered by the time of the last use, oldest first.
         self._idle = OrderedDict((number, CacheRegion(number)) for number in range(regions))
         # Indexes from the hash of a prefix to a region that holds it, or will hold it.
         self._computed: dict[int, CacheRegion] = {}
         self._pending: dict[int, CacheRegion] = {}
 
-    def acquire(self, prompt: HashedPrompt) -> CacheLease | None:
-        """Return a region for this prompt; at least the last token is left to compute.
+    def acquire(self, prompt: HashedPrompt) -> CacheRegion | None:
+        """Return a region with the first tokens of this prompt; at least the last one is missing.
 
         Return None if waiting is better: another request is computing the same tokens now. The
-        caller must not hold more leases than there are regions.
+        caller must not hold more regions than there are.
         """
         match = self._longest_match(prompt)
         # The last token is always computed: its logits give the first token of the answer.
@@ -100,7 +92,9 @@ class PrefixCache:
         if not match.in_use:
             self._idle.move_to_end(match.number)  # Used now, so it is not the oldest.
         target = self._least_recently_used()
-        return self._take(target, prompt, cached, match if match is not target else None)
+        if match is not target:
+            self._copy_prefix(match.number, target.number, cached)
+        return self._take(target, prompt, cached)
 
     def publish(self, region: CacheRegion, prompt: HashedPrompt) -> None:
         """Record that the region holds the whole prompt, so that other requests can use it."""
@@ -116,17 +110,11 @@ class PrefixCache:
     def _least_recently_used(self) -> CacheRegion:
         return next(iter(self._idle.values()))
 
-    def _take(
-        self,
-        region: CacheRegion,
-        prompt: HashedPrompt,
-        cached: int,
-        copy_from: CacheRegion | None = None,
-    ) -> CacheLease:
+    def _take(self, region: CacheRegion, prompt: HashedPrompt, cached: int) -> CacheRegion:
         del self._idle[region.number]
         region.in_use = True
         self._set_prompt(region, prompt, cached)
-        return CacheLease(region, cached, copy_from)
+        return region
 
     def _set_prompt(self, region: CacheRegion, prompt: HashedPrompt, computed: int) -> None:
         """Record `computed` tokens as present and the rest of the prompt as pending."""
@@ -173,22 +161,12 @@ PREFILL_TOKENS = 256
 """Prompt tokens per step and thread; the limit keeps answers in progress from waiting."""
 
 
-@dataclass(slots=True)
-class SamplerStats:
-    """Requests that are running and waiting now, and tokens of prompts since the start."""
-
-    running: int = 0
-    waiting: int = 0
-    prompt_tokens: int = 0
-    cached_prompt_tokens: int = 0
-
-
 @dataclass(slots=True, eq=False)
 class SequenceState:
     """One request: its prompt and parameters, its progress, and the queue for its tokens.
 
-    The event loop creates it, reads tokens with `next_token` and sets `cancelled`. All other
-    fields belong to the sampler's thread.
+    The event loop creates it, reads `new_tokens` and sets `cancelled`. All other fields belong to
+    the sampler's thread.
     """
 
     prompt: HashedPrompt
@@ -196,6 +174,8 @@ class SequenceState:
     constraint: TokenConstraint | None
     detokenizer: IncrementalDetokenizer
     loop: asyncio.AbstractEventLoop
+    uniform: Callable[[], float]
+    """Returns the next random number in [0, 1): one per token, independent of the batch."""
     cancelled: bool = False
     region: CacheRegion | None = None
     cached_tokens: int = 0
@@ -204,26 +184,8 @@ class SequenceState:
     """Tokens whose keys and values are in the region."""
     output_ids: list[int] = field(default_factory=list)
     finished: bool = False
-    _random: Callable[[], float] | None = None
-    _tokens: asyncio.Queue[GeneratedToken | BackendError] = field(default_factory=asyncio.Queue)
-
-    def uniform(self) -> float:
-        """Return the next random number of this request, uniform in [0, 1)."""
-        # Created at first use, in the order of the tokens: independent of the batch.
-        if self._random is None:
-            self._random = self.params.make_rng().random
-        return self._random()
-
-    async def next_token(self) -> GeneratedToken:
-        """Wait for the next token. Raises BackendError if the sampler stops."""
-        item = await self._tokens.get()
-        if isinstance(item, BackendError):
-            raise item
-        return item
-
-    def put(self, item: GeneratedToken | BackendError) -> None:
-        """Deliver a token or an error; call it in the event loop only."""
-        self._tokens.put_nowait(item)
+    new_tokens: asyncio.Queue[GeneratedToken | BackendError] = field(default_factory=asyncio.Queue)
+    """Tokens for the client, or the error with which the sampler stopped."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,32 +91,23 @@ class GeneratedToken:
     """Prompt tokens that were found in the KV cache."""
 
 
-@dataclass(frozen=True, slots=True)
-class TokenDraw:
-    """A sampled token id, and the log-probabilities of the whole vocabulary [vocabulary]."""
-
-    id: int
-    logprob: float
-    sampled_logprob: float
-    logprobs: FloatArray
-
-
 def sample_token(
-    logits: NDArray[np.float32],
+    logprobs: FloatArray,
     params: SamplingParams,
     uniform: float,
     allowed: TokenIds | None = None,
-) -> TokenDraw:
+) -> tuple[int, float]:
     """Sample a token by inversion of the cumulative distribution.
 
+    Returns its id and its log-probability under the sampling distribution.
+
     Args:
-        logits: One row [vocabulary].
+        logprobs: The log-probabilities of one row [vocabulary].
         params: Temperature, min-p, top-k and top-p, applied in this order, as in vLLM; temperature
             0 takes the most probable token, with probability 1.
         uniform: A uniform random number in [0, 1).
         allowed: The token ids that may be sampled, ascending; None allows all.
     """
-    logprobs = log_softmax(logits.astype(np.float64))
     # The mask comes first: temperature and top-p apply to the distribution over allowed tokens.
     scores = logprobs if allowed is None else logprobs[allowed]
     if params.temperature == 0.0:
@@ -139,8 +130,7 @@ def sample_token(
         # log(p) under the sampling distribution, p = weight / total.
         sampled_logprob = float(np.log(weights[index] / cumulative[-1]))
     # `index` counts within the allowed ids.
-    token = index if allowed is None else int(allowed[index])
-    return TokenDraw(token, float(logprobs[token]), sampled_logprob, logprobs)
+    return index if allowed is None else int(allowed[index]), sampled_logprob
 
 
 def without_end(allowed: TokenIds | None, vocabulary: int, end_ids: Sequence[int]) -> TokenIds:

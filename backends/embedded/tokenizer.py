@@ -41,8 +41,9 @@ class CheckpointTokenizer:
         path = folder / "tokenizer.json"
         if not path.exists():
             raise UsageError(f"{folder}: has no tokenizer.json")
+        text = read_text(path, MAX_TOKENIZER_BYTES)
         try:
-            self.raw = Tokenizer.from_str(read_text(path, MAX_TOKENIZER_BYTES))
+            self.raw = Tokenizer.from_str(text)
         except Exception as error:  # The library raises Exception for a damaged file.
             reason = str(error).partition("\n")[0]
             raise UsageError(f"{path}: cannot read the tokenizer ({reason})") from None
@@ -152,10 +153,7 @@ def _byte_letters() -> dict[str, int]:
 
 def read_optional_object(path: Path) -> dict[str, Any]:
     """Return the JSON object in a file, empty without the file. Raises UsageError."""
-    try:
-        return read_json_object(path) if path.exists() else {}
-    except (OSError, ValueError, RecursionError) as error:
-        raise UsageError(f"{path}: cannot be read ({error})") from None
+    return read_json_object(path) if path.exists() else {}
 
 
 def _special_token_names(config: Mapping[str, Any]) -> dict[str, str]:
@@ -182,10 +180,7 @@ def _read_chat_template(folder: Path, config: Mapping[str, Any]) -> str:
     """Return the template of chats, "" without one; a list of named ones has a default."""
     path = folder / "chat_template.jinja"
     if path.exists():
-        try:
-            return read_text(path, MAX_TEMPLATE_BYTES)
-        except (OSError, ValueError) as error:
-            raise UsageError(f"{path}: cannot be read ({error})") from None
+        return read_text(path, MAX_TEMPLATE_BYTES)
     template = config.get("chat_template") or ""
     if isinstance(template, list):
         named = {each.get("name"): each.get("template") for each in template}

@@ -28,15 +28,13 @@ LLAMA3_ROPE = {
 }
 TINY_FAMILIES: dict[str, dict[str, Any]] = {
     "llama": {"family": "llama"},
-    "llama-biases-untied": {
-        "family": "llama", "tied": False, "kv_heads": 4, "attention_bias": True, "mlp_bias": True,
-    },
+    "llama-untied": {"family": "llama", "tied": False, "kv_heads": 4},
     "llama3-rope": {"family": "llama", "kv_heads": 1, "rope_parameters": LLAMA3_ROPE},
     "qwen2": {"family": "qwen2"},
     "qwen2-untied": {"family": "qwen2", "tied": False, "rope_theta": 1e6},
     "qwen3": {"family": "qwen3", "head_dim": 32, "heads": 6},
-    "qwen3-biases": {"family": "qwen3", "attention_bias": True, "tied": False},
-}  # fmt: skip
+    "qwen3-untied": {"family": "qwen3", "tied": False},
+}
 """Options of `build_tiny_model`: a variant of each supported family, most with 4 heads of 16."""
 for _options in TINY_FAMILIES.values():
     _options |= {"layers": 2, "width": 64, "inner": 96, "head_dim": 16} | _options

@@ -63,7 +63,7 @@ def test_a_tree_has_the_numbers_and_gradients_of_separate_sequences(tmp_path: Pa
     sequences = [
         s for n in range(3) for s in thinking_chat(n, turns=4, news=9, thinking=8, group=n // 2)
     ]
-    learner = Learner(build_tiny_model(tmp_path / "tiny", **TINY_FAMILIES["qwen3-biases"]))
+    learner = Learner(build_tiny_model(tmp_path / "tiny", **TINY_FAMILIES["qwen3-untied"]))
     options = UpdateOptions(threads=1)
     tensors = list(learner.trained.values())
     [batches] = minibatches(sequences, 1, 100, "0")

@@ -105,7 +105,7 @@ def test_log_probabilities_and_gradients_are_those_of_transformers(
 
 
 @pytest.mark.parametrize("lora", [None, Lora(4, 8.0)], ids=["all weights", "lora"])
-@pytest.mark.parametrize("name", ["llama-biases-untied", "llama3-rope", "qwen2", "qwen3-biases"])
+@pytest.mark.parametrize("name", ["llama-untied", "llama3-rope", "qwen2", "qwen3-untied"])
 def test_a_step_changes_the_tensors_and_transformers_loads_them(
     tmp_path: Path, name: str, lora: Lora | None
 ) -> None:
@@ -174,7 +174,7 @@ class LargestTensor(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def test_an_adapter_is_added_to_the_output_and_not_to_the_matrix(tmp_path: Path) -> None:
-    folder = build_tiny_model(tmp_path / "tiny", **TINY_FAMILIES["qwen3-biases"])
+    folder = build_tiny_model(tmp_path / "tiny", **TINY_FAMILIES["qwen3-untied"])
     learner = Learner(folder, lora=Lora(4, 8.0))
     learner.update(made_up(), UPDATE)  # B is not 0 any more.
     whole = dict(learner._frozen)

@@ -184,7 +184,7 @@ def ledger_grid(ledger: Ledger) -> Grid:
     headings = [
         name
         for name in (rows[0] if rows else ())
-        if name not in RARE_ACCOUNTS or any(row[name] != "0" for row in rows)
+        if name not in RARE_ACCOUNTS or any(row[name] not in {"0", ""} for row in rows)
     ]
     causes = {"failed": total.failures, "retries": total.retries}
     details = (
@@ -196,7 +196,7 @@ def ledger_grid(ledger: Ledger) -> Grid:
     return Grid(title, headings, [[row[name] for name in headings] for row in rows])
 
 
-RARE_ACCOUNTS = ("cached", "failed", "retries", "cached in", "thinking")
+RARE_ACCOUNTS = ("cached", "failed", "retries", "cached in", "thinking", "p50", "p95")
 
 
 def _accounts(tally: Tally) -> dict[str, str]:

@@ -31,15 +31,14 @@ def print_plan(
     # A fresh run gets an empty folder, so the files of the old run do not matter.
     folder = free_name(plan.files.folder) if plan.start == "fresh" else plan.files.folder
     trainer = catalog().load("host", config.trainer_host)(HostRequest(config, folder, settings))
-    steps = config.total_steps
-    games = steps * config.groups_per_step * config.rollouts_per_group
+    games = config.total_steps * config.groups_per_step * config.rollouts_per_group
     if json_wanted:
         print(json.dumps({
             "experiment": config.experiment, "folder": str(plan.files.folder), "start": plan.start,
             "step": plan.done, "config_hash": config.config_hash, "config": as_json(config),
             "origins": config.origins, "host": {"name": host.name, "why": host.reason},
             "reward": {term.name: asdict(term) for term in terms},
-            "work": {"steps": steps, "games": games},
+            "work": {"steps": config.total_steps, "games": games},
         }))  # fmt: skip
     else:
         values = [
@@ -50,13 +49,10 @@ def print_plan(
             (t.name, f"{t.weight:g}" if t.weight else "logged" if t.computed else "–", t.about)
             for t in terms
         ]
-        grids = [
-            Grid(f"Settings ({config.config_hash})", ("setting", "value", "from"), values),
-            Grid("Reward", ("term", "weight", "description"), weights),
-        ]
-        print_grids(grids)
+        print_grids([Grid("Settings", ("setting", "value", "from"), values)])
+        print_grids([Grid("Reward", ("term", "weight", "description"), weights)])
         echo(f"Experiment: {plan}")
         echo(f"Host: {host.name}. {host.reason}")
-        echo(f"Work: {steps} steps, {games:,} training games")
+        echo(f"Work: {config.total_steps} steps, {games:,} training games")
     check_config(config, settings)
     trainer.preflight()

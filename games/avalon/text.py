@@ -371,8 +371,8 @@ class AvalonView(RoleView):
         past = [each.votes[seat] for each in notes.votes]
         if notes.proposals and notes.proposals[-1].mission > len(notes.missions):
             proposal = notes.proposals[-1]
-            words = ["leader"] * (seat == proposal.leader) + ["member"] * (seat in proposal.seats)
-            team = Tile("+".join(words), "accent") if words else BLANK
+            words = ["leader"] * (seat == proposal.leader) + ["in team"] * (seat in proposal.seats)
+            team = Tile(", ".join(words), "accent") if words else BLANK
             if len(past) == len(notes.proposals):
                 vote = Tile("approve", "good") if past.pop() else Tile("reject", "bad")
         if past:

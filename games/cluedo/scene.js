@@ -555,9 +555,9 @@ function pile(context, scene, cards, ...more) {
   return context.h("div", { class: "cluedo-hand" }, ...chips, ...more);
 }
 
-function badges({ h, seat }, scene, holder) {
+function badges({ h }, scene, holder) {
   const words = [
-    ...(scene.player === holder ? ["turn"] : []), ...(seat === holder ? ["view"] : []),
+    ...(scene.player === holder ? ["turn"] : []),
     ...(scene.out.includes(holder) ? ["out"] : []),
   ];
   return words.map((word) => h("span", {
@@ -570,7 +570,7 @@ function unseen(context, scene, holder, seen) {
   const count = (scene.sizes[holder] ?? 0) - seen;
   if (count <= 0) return [];
   const lacks = cardsWith(scene, holder, "-").length - scene.open.length;
-  const words = `${count} face down${lacks ? `; not here: ${lacks}` : ""}`;
+  const words = `${count} hidden${lacks ? `; ${lacks} ruled out` : ""}`;
   return [context.h("span", { class: "cluedo-backs" }, backs(context, count), words)];
 }
 
@@ -627,7 +627,7 @@ function envelopePile(context, scene) {
   const known = cardsWith(scene, seats.length, "X");
   const excluded = cardsWith(scene, seats.length, "-").length;
   const words = known.length ? pile(context, scene, known)
-    : h("div", {}, `3 face down${excluded ? `; not here: ${excluded}` : ""}`);
+    : h("div", {}, `3 hidden cards${excluded ? `; ${excluded} ruled out` : ""}`);
   return h("div", { class: "cluedo-pile" }, envelope(context, known.length > 0, 56),
     h("div", {}, h("strong", {}, "Envelope"), words));
 }
@@ -649,7 +649,7 @@ function legend({ h, seats, seat }, scene) {
   if (seat === null || cardsWith(scene, seats.length, "X").length || !scene.turn) return [];
   return [h("p", { class: "cluedo-small cluedo-legend" },
     `Cards that ${seats[seat]} has seen. Deductions are shown in the grid. ` +
-    "Not here: cards seen elsewhere, or cards that could not be shown.")];
+    "Ruled out: cards seen elsewhere, or cards that could not be shown.")];
 }
 
 function withBoard(context, scene) {

@@ -333,9 +333,9 @@ def test_names_are_text_and_never_markup(page: Page) -> None:
 @pytest.mark.browser
 def test_the_words_of_cluedo(page: Page) -> None:
     words = show(page, cluedo(ASKED, Show("Revolver")), 0)
-    asked = ("Player 0 suggests", "Player 1 shows Revolver.", "3 face down", "5 face down")
+    asked = ("Player 0 suggests", "Player 1 shows Revolver.", "3 hidden cards", "5 hidden")
     legend = "Cards that Player 0 has seen. Deductions are shown in the grid."
-    for part in (*asked, "not here: 7", legend, "Not here: cards seen elsewhere"):
+    for part in (*asked, "7 ruled out", legend, "Ruled out: cards seen elsewhere"):
         assert part in words
     assert "unseen" not in words and "What Player" not in show(page, cluedo(ASKED))
     assert "Player 1 shows a card." in show(page, cluedo(ASKED, Show("Revolver")), 2)

@@ -53,19 +53,6 @@ class _Batches(BaseModel):
     data: list[_Batch]
 
 
-STATUSES = {
-    "invalid_request_error": 400,
-    "authentication_error": 401,
-    "billing_error": 402,
-    "permission_error": 403,
-    "not_found_error": 404,
-    "request_too_large": 413,
-    "rate_limit_error": 429,
-    "overloaded_error": 529,
-}
-"""HTTP status by the type of an error of Anthropic; others are 500."""
-
-
 class _Result(BaseModel):
     """A line of a file of results: OpenAI states a response or an error, Anthropic a result."""
 
@@ -86,12 +73,12 @@ class _Result(BaseModel):
 
     def response(self) -> WireResponse:
         """Return what a call would get; 503 for a request that was not tried, or not in time."""
+        if self.body is not None:
+            return WireResponse(self.status or 200, json.dumps(self.body).encode())
         error = self.error or {"message": "the batch has no answer"}
-        kind = error.get("type")
-        failed = STATUSES.get(str(kind), 500) if kind else 503
-        status = self.status or (failed if self.body is None else 200)
-        body = {"error": error} if self.body is None else self.body
-        return WireResponse(status, json.dumps(body).encode())
+        is_ours = error.get("type") == "invalid_request_error"
+        status = self.status or (400 if is_ours else 503)
+        return WireResponse(status, json.dumps({"error": error}).encode())
 
 
 class HTTPBatches:
@@ -109,11 +96,14 @@ class HTTPBatches:
         headers = {name: like.headers[name] for name in SENT_HEADERS if name in like.headers}
         return await self._calls.fetch(method, url, MOST_BYTES, headers=headers, **content)
 
-    async def _ask(
-        self, kind: type[Answer], method: str, url: str, like: WireRequest, **content: Any
-    ) -> Answer:
-        """Return the parsed body of a response."""
-        return self._parsed(kind, url, await self._fetch(method, url, like, **content))
+    async def _ask(self, method: str, url: str, like: WireRequest, **content: Any) -> _Batch:
+        """Return the batch or the file that a response states."""
+        return self._parsed(_Batch, url, await self._fetch(method, url, like, **content))
+
+    async def _newest(self, url: str, like: WireRequest) -> list[_Batch]:
+        """Return the newest batches."""
+        url = f"{url}?limit=100"
+        return self._parsed(_Batches, url, await self._fetch("GET", url, like)).data
 
     async def _responses(self, url: str, like: WireRequest) -> Responses:
         """Return the responses in a file of results."""
@@ -142,24 +132,22 @@ class OpenAIBatches(HTTPBatches):
         )
         upload = {"file": ("arena.jsonl", b"\n".join(lines), "application/jsonl")}
         purpose = {"purpose": "batch"}
-        file = await self._ask(_Batch, "POST", f"{base}/files", like, files=upload, data=purpose)
+        file = await self._ask("POST", f"{base}/files", like, files=upload, data=purpose)
         batch = {
             "input_file_id": file.id,
             "endpoint": path,
             "completion_window": "24h",
             "metadata": {"arena": name},
         }
-        return (await self._ask(_Batch, "POST", f"{base}/batches", like, json=batch)).id
+        return (await self._ask("POST", f"{base}/batches", like, json=batch)).id
 
     async def find(self, batch: StoredBatch, like: WireRequest) -> str | None:
-        # Among the newest ones.
-        url = f"{_split(like)[0]}/batches?limit=100"
-        listed = (await self._ask(_Batches, "GET", url, like)).data
+        listed = await self._newest(f"{_split(like)[0]}/batches", like)
         return next((b.id for b in listed if (b.metadata or {}).get("arena") == batch.name), None)
 
     async def results(self, batch: str, like: WireRequest) -> Responses | None:
         base, _ = _split(like)
-        found = await self._ask(_Batch, "GET", f"{base}/batches/{batch}", like)
+        found = await self._ask("GET", f"{base}/batches/{batch}", like)
         if found.status == "failed":
             fault = f"{found.fault.get('message') or found.status} ({found.fault.get('code')})"
             raise BatchRefused(safe_excerpt(fault, self._key), "bad_request")
@@ -181,11 +169,11 @@ class AnthropicBatches(HTTPBatches):
             for key, wire in requests.items()
         )
         body = b'{"requests": [%b]}' % b",".join(entries)
-        return (await self._ask(_Batch, "POST", _url(like), like, content=body)).id
+        return (await self._ask("POST", _url(like), like, content=body)).id
 
     async def find(self, batch: StoredBatch, like: WireRequest) -> str | None:
         """Compare the keys of batches of this size and time: they have no name."""
-        for each in (await self._ask(_Batches, "GET", f"{_url(like)}?limit=100", like)).data:
+        for each in await self._newest(_url(like), like):
             is_later = each.created_at.timestamp() > batch.since - CLOCK_SKEW
             if not is_later or sum((each.request_counts or {}).values()) != len(batch.keys):
                 continue
@@ -198,7 +186,7 @@ class AnthropicBatches(HTTPBatches):
     async def results(self, batch: str, like: WireRequest) -> Responses | None:
         # Not the address that the batch states: the key goes to no other host.
         url = f"{_url(like)}/{batch}"
-        if (await self._ask(_Batch, "GET", url, like)).status != "ended":
+        if (await self._ask("GET", url, like)).status != "ended":
             return None
         return await self._responses(f"{url}/results", like)
 

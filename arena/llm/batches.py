@@ -11,7 +11,7 @@ import asyncio
 import json
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass, replace
@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import NoReturn, Protocol, TypeVar
 
 from arena.core.errors import BackendError, StopPlaying
-from arena.core.text import duration_in_words, pluralize
+from arena.core.text import pluralize
 from arena.llm.attempts import backoff
 from arena.llm.backend import Backend, Completion, Request, traits_of
 from arena.llm.response_cache import ResponseCache, key_of
@@ -41,8 +41,8 @@ WITHOUT_HASTE = {
 }
 """Limits of calls that batches answer, within a day: any number of them may wait, and a request
 that a batch does not answer says nothing about the provider."""
-MOST_REQUESTS, MOST_BYTES = 50_000, 180 << 20
-"""Requests of a batch, and bytes of their bodies together, at most."""
+MOST_REQUESTS = 2000
+"""Requests of a batch at most. Providers take more of them, but not more than about 200 MB."""
 LONGEST_WAIT = 30.0
 """Seconds between two looks at a batch, at most."""
 
@@ -128,19 +128,12 @@ class BatchJournal(ResponseCache):
         """Store a batch: before it is submitted, and once its identifier is known."""
         self._write("batch", json.dumps(asdict(batch)))
 
-    def forget(self, keys: Collection[str]) -> None:
-        """Let requests be in another batch."""
-        self._write("forget", json.dumps(list(keys)))
-
     def _note(self, key: str, text: bytes, place: int) -> None:
         # A session that was killed in a line has not done what the line says.
         with suppress(ValueError):
             if key == "batch":
                 batch = StoredBatch(**json.loads(text))
                 self.batch_of.update(dict.fromkeys(batch.keys, batch))
-            elif key == "forget":
-                for each in json.loads(text):
-                    self.batch_of.pop(each, None)
             else:
                 super()._note(key, text, place)
 
@@ -167,13 +160,13 @@ class BatchedBackend:
         self.context_length = backend.context_length
         # Hours lie between two requests of a game: no cache of prompts holds the first one.
         self.traits = replace(traits_of(backend), by_batch=True, cached_prefix=None)
-        self.journal: BatchJournal | None = None
+        self.journal: BatchJournal
         self._name, self._backend, self._endpoint = name, backend, endpoint
         self._limits, self._notify = limits, notify
         self._in_flight: set[str] = set()
         self._queue: dict[str, WireRequest] = {}
         """Requests of the next batch, by key."""
-        self._name_of_next, self._bytes, self._due = "", 0, 0.0
+        self._name_of_next, self._due = "", 0.0
         self._tasks: dict[str, asyncio.Task[Responses | None]] = {}
         """Tasks that wait for batches, by the name of the batch."""
 
@@ -200,7 +193,6 @@ class BatchedBackend:
         except BackendError:
             if failure is not None:
                 raise failure from None
-            self._kept.forget([key])
             raise
         finally:
             current_sender.reset(token)
@@ -215,19 +207,17 @@ class BatchedBackend:
         await self._endpoint.close()
         await self._backend.close()
 
-    @property
-    def _kept(self) -> BatchJournal:
-        assert self.journal is not None, "LLMService.keep_batches opens it"
-        return self.journal
-
     async def _answer(self, key: str, wire: WireRequest) -> WireResponse:
         """Return the response of the batch that a request is in, or else of the next one."""
         responses = None
-        if batch := self._kept.batch_of.get(key):
+        if batch := self.journal.batch_of.get(key):
             responses = await self._shared(batch.name, partial(self._pick_up, batch, wire))
+            # The next attempt is in another batch, which then outweighs this one in the file, too.
+            self.journal.batch_of.pop(key, None)
         if responses is None:
             name, queue = self._enqueue(key, wire)
             responses = await self._shared(name, partial(self._submit, name, queue))
+            self.journal.batch_of.pop(key, None)
         # Taken out, so that a run does not hold all its answers in memory.
         return responses.pop(key, UNANSWERED) if responses else UNANSWERED
 
@@ -241,11 +231,9 @@ class BatchedBackend:
 
     def _enqueue(self, key: str, wire: WireRequest) -> tuple[str, dict[str, WireRequest]]:
         """Put a request into the next batch; return its name and its requests."""
-        self._bytes += len(wire.body)
-        is_full = len(self._queue) == MOST_REQUESTS or self._bytes > MOST_BYTES
+        is_full = len(self._queue) == MOST_REQUESTS
         if not self._queue or is_full or next(iter(self._queue.values())).url != wire.url:
-            self._queue, self._bytes = {}, len(wire.body)
-            self._name_of_next = secrets.token_hex(8)
+            self._queue, self._name_of_next = {}, secrets.token_hex(8)
         self._queue[key] = wire
         self._due = time.monotonic() + self._limits.batch_seconds
         return self._name_of_next, self._queue
@@ -261,7 +249,7 @@ class BatchedBackend:
             self._queue = {}
         like, attempts = next(iter(requests.values())), count()
         batch = StoredBatch(name, time.time(), list(requests))
-        self._kept.store(batch)
+        self.journal.store(batch)
 
         async def submit() -> str:
             # The answer to the submission before may have been lost.
@@ -269,36 +257,32 @@ class BatchedBackend:
             return found or await self._endpoint.submit(name, requests)
 
         batch.id = await self._persist(submit)
-        self._kept.store(batch)
+        self.journal.store(batch)
         number = pluralize(len(requests), "request")
         self._notify(f"{self._name}: batch {batch.id} with {number} is submitted")
         try:
             return await self._wait(batch.id, like)
         except BatchRefused as error:
-            self._kept.forget(batch.keys)
             raise StopPlaying(f"{self._name}: batch {batch.id} was refused: {error}") from None
 
     async def _pick_up(self, batch: StoredBatch, like: WireRequest) -> Responses | None:
         """Wait for a batch of an earlier session; None if it was never submitted, or refused."""
-        if batch.id is None:
-            batch.id = await self._persist(partial(self._endpoint.find, batch, like))
-            self._kept.store(batch)
+        batch.id = batch.id or await self._persist(partial(self._endpoint.find, batch, like))
         if batch.id is not None:
+            self.journal.store(batch)
             self._notify(f"{self._name}: batch {batch.id} of an earlier session is picked up")
             with suppress(BatchRefused):
                 return await self._wait(batch.id, like)
-        self._kept.forget(batch.keys)
         return None
 
     async def _wait(self, batch: str, like: WireRequest) -> Responses:
         """Return the responses of a batch once it is over. Raises BatchRefused."""
-        start, seconds = time.monotonic(), self._limits.batch_seconds
-        look = partial(self._endpoint.results, batch, like)
-        while (responses := await self._persist(look)) is None:
+        seconds = self._limits.batch_seconds
+        while (
+            responses := await self._persist(partial(self._endpoint.results, batch, like))
+        ) is None:
             await asyncio.sleep(seconds)
             seconds = min(2 * seconds, LONGEST_WAIT)
-        taken = duration_in_words(time.monotonic() - start)
-        self._notify(f"{self._name}: batch {batch} is over after {taken}")
         return responses
 
     async def _persist(self, call: Callable[[], Awaitable[T]]) -> T:

@@ -1,7 +1,4 @@
-"""The budget of a run, over all of its backends: dollars, and tokens.
-
-A budget buys whole games. What a game needs is learnt from the finished ones.
-"""
+"""The budget of a run, over all of its backends: dollars, and tokens."""
 
 from __future__ import annotations
 
@@ -37,9 +34,9 @@ class Budget:
     and its expected cost. So `token_limit` is exceeded only by errors of the estimate, and
     `max_cost` by one reply at most.
 
-    *Games.* A game is started if what is left covers it and the running ones, each with `CAUTION`
-    times the mean of the finished ones. At most as many run side by side as are finished, and one
-    at first.
+    *Games.* A budget buys whole games: one is started if what is left covers it and the running
+    ones, each with `CAUTION` times the mean of the finished ones. At most as many run side by side
+    as are finished, and one at first.
     """
 
     def __init__(self, max_cost: float | None, token_limit: int | None) -> None:

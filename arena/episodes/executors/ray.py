@@ -49,8 +49,7 @@ class RayPool(WorkerPool):
         self._is_ours = not ray.is_initialized()
         if self._is_ours:
             await asyncio.to_thread(connect, self._address)
-        cores = ray.cluster_resources().get("CPU", 1) - _reserved_cores()
-        self.workers = self.workers or max(1, int(cores))
+        self.workers = self.workers or max(1, int(ray.cluster_resources().get("CPU", 1)))
         # Ray itself must not repeat calls: the pool does.
         self._answer = ray.remote(num_cpus=1, max_retries=0)(answer_on_node)
         notice = "Ray: a game plays or waits for a free core of the cluster"
@@ -93,13 +92,6 @@ def answer_on_node(work: bytes, versions: str) -> bytes:
         "install the same versions on all nodes"
     )
     return pickle.dumps((None, error))
-
-
-def _reserved_cores() -> float:
-    """Return the cores of all placement groups, e.g. of model servers: workers get none of them."""
-    groups = ray.util.placement_group_table().values()
-    bundles = [b for each in groups if each["state"] == "CREATED" for b in each["bundles"].values()]
-    return sum(float(bundle.get("CPU", 0.0)) for bundle in bundles)
 
 
 def connect(address: str | None = None) -> None:

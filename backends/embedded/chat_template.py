@@ -7,12 +7,10 @@ as well, so that no template takes long, or more memory than a chat.
 from __future__ import annotations
 
 import json
-import re
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
-from functools import wraps
 from typing import Any
 
 from jinja2 import Template, TemplateError, nodes
@@ -25,15 +23,13 @@ from arena.core.text import shorten
 
 MAX_STEPS = 100_000
 """Iterations and calls of one rendering."""
-MAX_CHARACTERS = 32 << 20
-"""Characters of any text that a template makes, and elements of a list."""
-MAX_WIDTH = 1_000
-"""Number in a format or as an argument of a method of texts, for example of `ljust`."""
-MAX_BITS = 10_000
-"""Bits of an integer."""
+MAX_SIZE = 32 << 20
+"""Characters of any text that a template makes, elements of a list, and value of a product."""
 UNBOUNDED = ("batch", "center", "format", "indent", "slice", "wordwrap", "xmlattr")
-"""Filters whose results have any length; no template of a chat is known to need one."""
-_WIDE = re.compile(r"\d{4}|\*")
+UNBOUNDED_METHODS = {"center", "encode", "expandtabs", "format", "format_map", "ljust", "rjust",
+                     "zfill"}  # fmt: skip
+"""Filters, and methods of texts, whose results have any length or are not checked further; no
+template of a chat is known to need one."""
 _steps = threading.local()
 
 
@@ -80,10 +76,8 @@ class ChatTemplateEnvironment(ImmutableSandboxedEnvironment):
         )
         for name in UNBOUNDED:
             del self.filters[name]
-        for name in ("replace", "join"):
-            self.filters[name] = _bounded_filter(name, self.filters[name])
-        # Jinja's own filter escapes HTML.
-        self.filters["tojson"] = _to_json
+        # Jinja's own filters make texts of any length, and escape HTML.
+        self.filters |= {"replace": _replace, "join": _join, "tojson": _to_json}
         del self.globals["lipsum"]
         self.globals["raise_exception"] = _raise_exception
         self.globals["strftime_now"] = lambda form: datetime.now().strftime(form)
@@ -104,9 +98,12 @@ class ChatTemplateEnvironment(ImmutableSandboxedEnvironment):
         return self.concat(map(str, parts))
 
     def concat(self, pieces: Iterable[str]) -> str:
-        """Join the pieces of a macro or a block. Raises TemplateError if they are too long."""
-        texts = list(pieces)
-        _check(sum(map(len, texts)), MAX_CHARACTERS)
+        """Join the pieces of a text. Raises TemplateError as soon as they are too long."""
+        texts, length = [], 0
+        for piece in pieces:
+            length += len(piece)
+            _check(length, MAX_SIZE)
+            texts.append(piece)
         return "".join(texts)
 
     def call(__self, __context: Any, __obj: Any, *args: Any, **kwargs: Any) -> Any:
@@ -115,24 +112,19 @@ class ChatTemplateEnvironment(ImmutableSandboxedEnvironment):
         # Jinja wraps `str.format`.
         method = getattr(__obj, "__wrapped__", __obj)
         if isinstance(text := getattr(method, "__self__", None), str):
-            _check_method(method.__name__, text, args)
+            if method.__name__ in UNBOUNDED_METHODS:
+                raise TemplateError(f"it calls {method.__name__}, whose result has any length")
+            if method.__name__ == "join":
+                return _join(args[0], text)
+            if method.__name__ == "replace":
+                return _replace(text, *args)
         return super().call(__context, __obj, *args, **kwargs)
 
     def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
-        sizes = [
-            len(side) if isinstance(side, str | list | tuple) else None for side in (left, right)
-        ]
-        if operator == "%" and isinstance(left, str):
-            _check_format(left)
-        elif operator == "+" and None not in sizes:
-            _check(sum(size or 0 for size in sizes), MAX_CHARACTERS)
-        elif operator == "*" and sizes != [None, None]:
-            number = right if sizes[1] is None else left
-            if isinstance(number, int):
-                _check((sizes[0] or sizes[1] or 0) * number, MAX_CHARACTERS)
-        elif isinstance(left, int) and isinstance(right, int):
-            bits = left.bit_length(), right.bit_length()
-            _check(bits[0] * abs(right) if operator == "**" else sum(bits), MAX_BITS)
+        if operator == "**" or (operator == "%" and isinstance(left, str)):
+            raise TemplateError(f"it uses {operator}, whose result has any length")
+        sizes = _size(left), _size(right)
+        _check(sizes[0] * sizes[1] if operator == "*" else sum(sizes), MAX_SIZE)
         return super().call_binop(context, operator, left, right)
 
 
@@ -145,13 +137,8 @@ def compile_template(source: str) -> Template:
 def render(template: Template, variables: Mapping[str, Any]) -> str:
     """Return the text of a template. Raises TemplateError if it fails in any way."""
     _steps.taken = 0
-    pieces, length = [], 0
     with _as_template_error():
-        for piece in template.generate(**variables):
-            length += len(piece)
-            _check(length, MAX_CHARACTERS)
-            pieces.append(piece)
-    return "".join(pieces)
+        return template.render(**variables)
 
 
 @contextmanager
@@ -169,40 +156,22 @@ def _check(size: int, limit: int) -> None:
         raise TemplateError(f"it makes a value of size {size}, more than {limit}")
 
 
-def _check_format(text: str) -> None:
-    if _WIDE.search(text):
-        raise TemplateError("a format has a width of more than three digits")
+def _size(value: Any) -> int:
+    if isinstance(value, str | list | tuple):
+        return len(value)
+    return abs(value) if isinstance(value, int) else 0
 
 
-def _check_method(name: str, text: str, args: tuple[Any, ...]) -> None:
-    """Raise TemplateError if a method of a text, or a filter, may make a text that is too long."""
-    for argument in args:
-        if isinstance(argument, int):
-            _check(argument, MAX_WIDTH)
-    if name in {"format", "format_map"}:
-        _check_format(text)
-    elif name == "replace" and len(args) > 1:
-        # Before and after each character at most.
-        _check((len(text) + 1) * (1 + len(str(args[1]))), MAX_CHARACTERS)
-    elif name == "join" and args:
-        parts = list(args[0])
-        _check(len(text) * len(parts) + sum(len(str(part)) for part in parts), MAX_CHARACTERS)
+def _replace(text: Any, old: Any, new: Any, count: int = -1) -> str:
+    # Before and after each character at most.
+    _check((len(str(text)) + 1) * (1 + len(str(new))), MAX_SIZE)
+    return str(text).replace(str(old), str(new), count)
 
 
-def _bounded_filter(name: str, made: Any) -> Any:
-    """Return Jinja's filter with a check of the length of its result."""
-
-    @wraps(made)
-    def bounded(environment: Any, value: Any, *args: Any, **kwargs: Any) -> Any:
-        if name == "join":
-            value = list(value)
-            separator = str(args[0] if args else kwargs.get("d", ""))
-            _check_method(name, separator, (value,))
-        else:
-            _check_method(name, str(value), (*args, *kwargs.values()))
-        return made(environment, value, *args, **kwargs)
-
-    return bounded
+def _join(values: Iterable[Any], separator: Any = "") -> str:
+    parts = list(map(str, values))
+    _check(len(str(separator)) * len(parts) + sum(map(len, parts)), MAX_SIZE)
+    return str(separator).join(parts)
 
 
 def _to_json(value: Any, **options: Any) -> str:

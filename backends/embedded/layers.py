@@ -27,7 +27,6 @@ from backends.embedded.architecture import (
     ADAPTER_FILE,
     BASE,
     Architecture,
-    RopeScaling,
     adapter_base,
     read_json_object,
     weight_files,
@@ -79,7 +78,7 @@ def rms_norm(x: Tensor, weight: Tensor, architecture: Architecture) -> Tensor:
 def rope_frequencies(architecture: Architecture) -> Tensor:
     """Return the angle per position of each pair of dimensions: float64 [head_dim / 2], radians.
 
-    Frequency j is theta^(-2j / head_dim), with `llama3` scaling if the architecture has it. In
+    Frequency j is theta^(-2j / head_dim), scaled as in Llama 3.1 if the architecture says so. In
     float64 and on the CPU, so that all devices compute the same angles.
     """
     head_dim = architecture.head_dim
@@ -87,16 +86,8 @@ def rope_frequencies(architecture: Architecture) -> Tensor:
     exponents = torch.arange(0, head_dim, 2, dtype=torch.float64) / head_dim
     frequencies: Tensor = architecture.theta**-exponents
     scaling = architecture.scaling
-    return frequencies if scaling is None else _scale(frequencies, scaling)
-
-
-def rope_angles(architecture: Architecture, positions: Tensor) -> Tensor:
-    """Return angle (p, j) = p * frequency j in radians: float64 [positions, head_dim / 2]."""
-    return torch.outer(positions.double().cpu(), rope_frequencies(architecture))
-
-
-def _scale(frequencies: Tensor, scaling: RopeScaling) -> Tensor:
-    """Return frequencies for a longer context, as Llama 3.1 scales them."""
+    if scaling is None:
+        return frequencies
     # Rotations within the original context: n_j = context / wavelength = context f_j / 2 pi.
     rotations = scaling.original_context * frequencies / (2 * math.pi)
     # Pairs with many rotations (n_j >= high) encode short distances and keep their frequency;
@@ -106,6 +97,11 @@ def _scale(frequencies: Tensor, scaling: RopeScaling) -> Tensor:
     low, high = scaling.low_freq_factor, scaling.high_freq_factor
     kept = ((rotations - low) / (high - low)).clip(0, 1)
     return kept * frequencies + (1 - kept) * frequencies / scaling.factor
+
+
+def rope_angles(architecture: Architecture, positions: Tensor) -> Tensor:
+    """Return angle (p, j) = p * frequency j in radians: float64 [positions, head_dim / 2]."""
+    return torch.outer(positions.double().cpu(), rope_frequencies(architecture))
 
 
 MAX_LORA_RANK = 4096
@@ -310,21 +306,21 @@ def adapt(state: StateDict, folder: Path) -> dict[str, Tensor]:
     if not adapter:
         raise UsageError(f"{folder}: the adapter has no tensors")
     adapted = dict(state)
-    for name, tensor in adapter.items():  # A [rank, inputs] and B [outputs, rank]
-        before, is_lora_a, _ = name.partition(".lora_A")
-        stem = before.removeprefix("base_model.model.")
+    pairs = {name: name.replace(".lora_A", ".lora_B") for name in adapter if ".lora_A" in name}
+    if unknown := [name for name in adapter if name not in pairs and name not in pairs.values()]:
+        raise UsageError(f"{folder}: unknown tensor '{unknown[0]}'")
+    for name, other_name in pairs.items():
+        tensor, other = (
+            adapter[name],
+            adapter.get(other_name),
+        )  # A [rank, inputs], B [outputs, rank]
+        stem = name.removeprefix("base_model.model.").partition(".lora_A")[0]
         target = f"{stem}.weight"
-        if not is_lora_a:
-            if ".lora_B" not in name or name.replace(".lora_B", ".lora_A") not in adapter:
-                raise UsageError(f"{folder}: unknown tensor '{name}'")
-            continue
-        other = adapter.get(name.replace(".lora_A", ".lora_B"))
         # The rank in the configuration sets the scale, so it must be that of the tensors.
-        fits = other is not None and target in state and (
+        if other is None or target not in state or (
             (*other.shape, *tensor.shape)
-            == (state[target].shape[0], config.r, config.r, state[target].shape[-1])
-        )  # fmt: skip
-        if other is None or not fits:
+            != (state[target].shape[0], config.r, config.r, state[target].shape[-1])
+        ):  # fmt: skip
             raise UsageError(f"{folder}: '{name}' does not fit this model with r={config.r}")
         down, up = tensor.float(), config.scale * other.float()
         if not (down.isfinite().all() and up.isfinite().all()):

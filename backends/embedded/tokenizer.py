@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -211,19 +211,26 @@ class ChatTokenizer:
         tokenizer = CheckpointTokenizer(folder)
         self.tokenizer = tokenizer
         self.end_ids = _read_end_ids(folder, config, self.tokenizer.eos_token_id)
-        self._encode_segment = lru_cache(maxsize=MAX_CACHED_SEGMENTS)(self._encode_whole)
-        self.guard = lru_cache(maxsize=MAX_CACHED_SEGMENTS)(self._guard)
-        self.token_text = lru_cache(maxsize=MAX_CACHED_SEGMENTS)(self._decode_token)
-        self._separators = _special_token_pattern(tokenizer)
+        cached = lru_cache(maxsize=MAX_CACHED_SEGMENTS)
+        self._encode_whole = partial(tokenizer.encode, add_special_tokens=False)
+        self._encode_segment = cached(self._encode_whole)
+        self.guard = cached(self._guard)
+        self.token_text = cached(lambda token: tokenizer.decode([token]))
+        # Reverse order: a token comes before its own prefixes.
+        special = sorted(map(re.escape, tokenizer.special_tokens), reverse=True)
+        self._separators = re.compile(f"({'|'.join(special)})") if special else None
         self._joins_system = False
         """The template refuses a system message, whose text joins the first message of the user."""
         if not tokenizer.chat_template:
             raise UsageError(f"{folder}: the tokenizer has no chat template")
         try:
             probe = self._render(PROBE_CHAT)
-            self._joins_system = not self._accepts(PROBE_SYSTEM)
         except TemplateError as error:
             raise UsageError(f"{folder}: its chat template cannot be used ({error})") from None
+        try:
+            self._joins_system = not self._render(PROBE_SYSTEM)
+        except TemplateError:
+            self._joins_system = True
         if self._encode_segments(probe) != self._encode_whole(probe):
             self._separators = None
 
@@ -249,12 +256,6 @@ class ChatTokenizer:
         allowed = ANSWER_TAGS if role == "assistant" else ()
         return BREAK.join(self.tokenizer.plain_pieces(text.replace(BREAK, ""), allowed))
 
-    def _accepts(self, messages: Sequence[Message]) -> bool:
-        try:
-            return bool(self._render(messages))
-        except TemplateError:
-            return False
-
     def _render(self, messages: Sequence[Message], **template: bool) -> str:
         if self._joins_system and len(messages) > 1 and messages[0].role == "system":
             first, second, *others = messages
@@ -278,24 +279,10 @@ class ChatTokenizer:
         encode = self._encode_segment if self._separators else self._encode_whole
         return [token for part in segments if part for token in encode(part)]
 
-    def _encode_whole(self, text: str) -> list[int]:
-        return self.tokenizer.encode(text, add_special_tokens=False)
-
-    def _decode_token(self, token: int) -> str:
-        return self.tokenizer.decode([token])
-
     def make_detokenizer(self, stop: Sequence[str]) -> IncrementalDetokenizer:
-        return IncrementalDetokenizer(self._decode, stop)
-
-    def _decode(self, ids: list[int]) -> str:
-        return self.tokenizer.decode(ids, skip_special_tokens=True)
-
-
-def _special_token_pattern(tokenizer: CheckpointTokenizer) -> re.Pattern[str] | None:
-    """Return a pattern, with one group, that matches any special token."""
-    tokens = [re.escape(token) for token in tokenizer.special_tokens]
-    # Reverse order: a token comes before its own prefixes.
-    return re.compile(f"({'|'.join(sorted(tokens, reverse=True))})") if tokens else None
+        return IncrementalDetokenizer(
+            partial(self.tokenizer.decode, skip_special_tokens=True), stop
+        )
 
 
 def _read_end_ids(
@@ -329,24 +316,23 @@ class IncrementalDetokenizer:
     def push(self, token: int) -> str:
         """Add a token; return the new text that is final. Sets `stopped` after a stop string."""
         self._ids.append(token)
-        before = self._decode(self._ids[self._context_start : self._read])
-        now = self._decode(self._ids[self._context_start :])
+        new = self._new_text()
         # U+FFFD at the end: the last bytes of a character are still missing.
-        if len(now) <= len(before) or now.endswith("\ufffd"):
+        if not new or new.endswith("\ufffd"):
             return ""
         self._context_start, self._read = self._read, len(self._ids)
-        return self._release(now[len(before) :])
+        return self._release(new)
 
     def flush(self) -> str:
         """Return the pending text at the end of an answer; an incomplete character is U+FFFD."""
         if self.stopped:
             return ""
+        return self._release(self._new_text()) + self._pending
+
+    def _new_text(self) -> str:
+        """Return the text of the tokens that have not been read."""
         before = self._decode(self._ids[self._context_start : self._read])
-        new = self._decode(self._ids[self._context_start :])[len(before) :]
-        self._context_start = self._read = len(self._ids)
-        text = self._release(new) + self._pending
-        self._pending = ""
-        return text
+        return self._decode(self._ids[self._context_start :])[len(before) :]
 
     def _release(self, new: str) -> str:
         """Return the text before a stop string, and keep a possible start of one pending."""

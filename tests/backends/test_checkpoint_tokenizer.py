@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jinja2 import TemplateError
 from tiny_model import build_tiny_model
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers
 from transformers import AutoTokenizer
@@ -39,6 +38,8 @@ TEMPLATES = (
     "{{ m | tojson }}{% endfor %}{% if tools is none %}no tools{% endif %}",
     "{% set ns = namespace(n=0) %}{% for m in messages %}{% set ns.n = ns.n + 1 %}"
     "{% generation %}{{ m.content }}{% endgeneration %}{% endfor %}{{ ns.n }}{{ enable_thinking }}",
+    "{{ messages | map(attribute='content') | join('; ') | replace(' ', '_') }}{{ 2 * 3 + 1 }}"
+    "{{ '-'.join(['a', 'b']) ~ 'x' * 3 + 'aab'.replace('a', 'c', 1) }}{{ (messages * 2)|length }}",
 )
 
 
@@ -195,14 +196,6 @@ def test_older_files_name_tokens_and_templates_in_other_places(tiny: Path, tmp_p
     tokenizer = CheckpointTokenizer(tmp_path)
     assert tokenizer.render(CHAT) == "d<|im_end|>"
     assert tokenizer.eos_token_id == CheckpointTokenizer(tiny).eos_token_id
-
-
-def test_a_template_may_refuse_a_chat_and_reaches_nothing(tiny: Path) -> None:
-    for template in ("{{ raise_exception('no system') }}", "{{ ''.__class__.__mro__ }}"):
-        tokenizer = CheckpointTokenizer(tiny)
-        tokenizer.chat_template = template
-        with pytest.raises(TemplateError):
-            tokenizer.render(CHAT)
 
 
 def test_damaged_files_are_named(tiny: Path, tmp_path: Path) -> None:

@@ -276,10 +276,8 @@ def test_a_common_beginning_is_computed_once_even_by_requests_that_come_together
     async def play(sampler: Sampler) -> None:
         system = tokens(0, 200)
         prompts = [system + tokens(n, 30) for n in range(1, 9)]
-        todo = [
-            sample_all(sampler, prompt, SamplingParams(seed=1, max_tokens=2)) for prompt in prompts
-        ]
-        generated = await asyncio.gather(*todo)
+        params = SamplingParams(seed=1, max_tokens=2)
+        generated = await asyncio.gather(*(sample_all(sampler, each, params) for each in prompts))
         cached = sorted(answer[0].cached_tokens for answer in generated)
         assert cached[0] == 0
         assert min(cached[1:]) >= 200
@@ -294,12 +292,9 @@ def test_more_chats_than_regions_are_still_answered_rightly(folder: Path) -> Non
     async def play(sampler: Sampler) -> None:
         prompts = [tokens(n, 50) for n in range(24)]
         for _ in range(2):
-            generated = await asyncio.gather(
-                *(
-                    sample_all(sampler, prompt, SamplingParams(temperature=0, max_tokens=4))
-                    for prompt in prompts
-                )
-            )
+            params = SamplingParams(temperature=0, max_tokens=4)
+            todo = [sample_all(sampler, prompt, params) for prompt in prompts]
+            generated = await asyncio.gather(*todo)
             texts.append([bits(answer) for answer in generated])
 
     texts: list[Any] = []

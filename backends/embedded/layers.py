@@ -75,33 +75,27 @@ def rms_norm(x: Tensor, weight: Tensor, architecture: Architecture) -> Tensor:
     return F.rms_norm(x, (x.shape[-1],), weight, architecture.epsilon)
 
 
-def rope_frequencies(architecture: Architecture) -> Tensor:
-    """Return the angle per position of each pair of dimensions: float64 [head_dim / 2], radians.
+def rope_angles(architecture: Architecture, positions: Tensor) -> Tensor:
+    """Return angle (p, j) = p * frequency j in radians: float64 [positions, head_dim / 2].
 
     Frequency j is theta^(-2j / head_dim), scaled as in Llama 3.1 if the architecture says so. In
     float64 and on the CPU, so that all devices compute the same angles.
     """
-    head_dim = architecture.head_dim
+    head_dim, scaling = architecture.head_dim, architecture.scaling
     # exponents: 2j / head_dim, shape [head_dim / 2].
     exponents = torch.arange(0, head_dim, 2, dtype=torch.float64) / head_dim
     frequencies: Tensor = architecture.theta**-exponents
-    scaling = architecture.scaling
-    if scaling is None:
-        return frequencies
-    # Rotations within the original context: n_j = context / wavelength = context f_j / 2 pi.
-    rotations = scaling.original_context * frequencies / (2 * math.pi)
-    # Pairs with many rotations (n_j >= high) encode short distances and keep their frequency;
-    # those with few (n_j <= low) are stretched by `factor`; the blend is linear between them:
-    #     s_j = clip((n_j - low) / (high - low), 0, 1)
-    #     f'_j = s_j f_j + (1 - s_j) f_j / factor
-    low, high = scaling.low_freq_factor, scaling.high_freq_factor
-    kept = ((rotations - low) / (high - low)).clip(0, 1)
-    return kept * frequencies + (1 - kept) * frequencies / scaling.factor
-
-
-def rope_angles(architecture: Architecture, positions: Tensor) -> Tensor:
-    """Return angle (p, j) = p * frequency j in radians: float64 [positions, head_dim / 2]."""
-    return torch.outer(positions.double().cpu(), rope_frequencies(architecture))
+    if scaling is not None:
+        # Rotations within the original context: n_j = context / wavelength = context f_j / 2 pi.
+        rotations = scaling.original_context * frequencies / (2 * math.pi)
+        # Pairs with many rotations (n_j >= high) encode short distances and keep their frequency;
+        # those with few (n_j <= low) are stretched by `factor`; the blend is linear between them:
+        #     s_j = clip((n_j - low) / (high - low), 0, 1)
+        #     f'_j = s_j f_j + (1 - s_j) f_j / factor
+        low, high = scaling.low_freq_factor, scaling.high_freq_factor
+        kept = ((rotations - low) / (high - low)).clip(0, 1)
+        frequencies = kept * frequencies + (1 - kept) * frequencies / scaling.factor
+    return torch.outer(positions.double().cpu(), frequencies)
 
 
 MAX_LORA_RANK = 4096

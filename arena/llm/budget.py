@@ -59,12 +59,15 @@ class Budget:
         """
         # One at a time, in the order of arrival; the others wait for the lock.
         async with self._admission:
-            while not (
-                self._running < max(self._finished, 1)
-                and self.covers(self._need(self._running + 1))
-            ):
+            while True:
+                # A running game is taken to be half played.
+                played = max(self._finished + self._running / 2, 1)
+                need = CAUTION * (self.spent - self.earlier) / played
+                are_few = self._running < max(self._finished, 1)
+                if are_few and self.covers((self._running + 1) * need):
+                    break
                 if not self._running:
-                    raise self.refusal("one more game", self._need(1))
+                    raise self.refusal("one more game", need)
                 await self.changed.wait()
             self._running += 1
         try:
@@ -73,11 +76,6 @@ class Budget:
         finally:
             self._running -= 1
             self.settle(np.zeros(2), None)
-
-    def _need(self, games: int) -> Amounts:
-        """Return what so many games may need; a running one is taken to be half played."""
-        played = max(self._finished + self._running / 2, 1)
-        return games * CAUTION * (self.spent - self.earlier) / played
 
     def covers(self, more: Amounts) -> bool:
         """Return whether the budget covers this beside what is spent."""

@@ -11,8 +11,7 @@ from math import inf
 import numpy as np
 from numpy.typing import NDArray
 
-from arena.core.errors import BackendError, BudgetSpent
-from arena.llm.attempts import billed
+from arena.core.errors import BudgetSpent
 from arena.llm.backend import Call, Completion, Layer, Price
 from arena.llm.ledger import Tally
 from arena.llm.limits import CircuitBreaker
@@ -75,18 +74,16 @@ class Budget:
             self._finished += 1
         finally:
             self._running -= 1
-            self.settle(np.zeros(2), None)
+            self.settle()
 
     def covers(self, more: Amounts) -> bool:
         """Return whether the budget covers this beside what is spent."""
         return bool((self.spent + more <= self._limits).all())
 
-    def settle(self, held: Amounts, used: Completion | None) -> None:
-        """Replace what was set aside by what was used; `None` for a call without an answer."""
+    def settle(self, held: Amounts | float = 0.0, used: Amounts | float = 0.0) -> None:
+        """Replace what was set aside by what was used, and let all who wait look again."""
         self.held -= held
-        if used:
-            tokens = used.usage.prompt_tokens + used.usage.completion_tokens
-            self.spent += (used.cost or 0.0, tokens)
+        self.spent += used
         self.changed.set()
         self.changed.clear()
 
@@ -94,9 +91,7 @@ class Budget:
         """Return the error that says which limit does not leave what is needed."""
         is_tokens = self.spent[1] + need[1] > self._limits[1]
         limit = f"token_limit={self.token_limit}" if is_tokens else f"--max-cost {self.max_cost:g}"
-        spent, needed = (
-            f"${cost:.6f} and {tokens:,.0f} tokens" for cost, tokens in (self.spent, need)
-        )
+        spent, needed = (f"${usd:.6f} and {n:,.0f} tokens" for usd, n in (self.spent, need))
         return BudgetSpent(
             f"the budget is spent: {spent} so far, and {what} may need {needed}, more than {limit} "
             "leaves; finished games are kept"
@@ -119,28 +114,27 @@ class WithinBudget:
     """Stated price, where there is one."""
     breaker: CircuitBreaker
     tally: Tally
+    _counted: Amounts = field(default_factory=lambda: np.zeros(2))
+    """Part of the tally that the budget has counted."""
     _price_in: Amounts = field(default_factory=lambda: np.zeros(2))
     """Highest price of a prompt's token that an answer has shown, at the two ratios."""
 
     async def complete(self, call: Call) -> Completion:
         tokens = np.array([estimate_prompt(call.request), longest_replies(call.request)])
         held = await self._reserve(tokens)
-        used = None
         try:
             # The call that found out the price may have found none.
             self.breaker.raise_if_stopped()
-            used = completion = await self.inner.complete(call)
-        except BackendError as error:
-            used = billed(error, self.name, self.price)
-            raise
+            completion = await self.inner.complete(call)
         finally:
             # Also for a failed or cancelled attempt, or its estimate would stay set aside for ever.
-            if used:
-                # The prompt is measured as the next one is: by estimate.
-                weights = tokens[0] + OUTPUT_TO_INPUT * used.usage.completion_tokens
-                price_in = (used.cost or 0.0) / np.maximum(weights, 1)
-                self._price_in = np.maximum(self._price_in, price_in)
-            self.budget.settle(held, used)
+            used = self.tally.cost, self.tally.prompt_tokens + self.tally.completion_tokens
+            self.budget.settle(held, used - self._counted)
+            self._counted = np.array(used)
+        # The prompt is measured as the next one is: by estimate.
+        weights = tokens[0] + OUTPUT_TO_INPUT * completion.usage.completion_tokens
+        price_in = (completion.cost or 0.0) / np.maximum(weights, 1)
+        self._price_in = np.maximum(self._price_in, price_in)
         if completion.cost is None and self.budget.max_cost is not None:
             # This call is answered, and counted so; the next one is refused.
             self.breaker.stop(unknown_price(self.name))

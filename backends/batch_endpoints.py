@@ -150,7 +150,7 @@ class OpenAIBatches(HTTPBatches):
         found = await self._ask("GET", f"{base}/batches/{batch}", like)
         if found.status == "failed":
             fault = f"{found.fault.get('message') or found.status} ({found.fault.get('code')})"
-            raise BatchRefused(safe_excerpt(fault, self._key), "bad_request")
+            raise BatchRefused(f"batch {batch} was refused: {safe_excerpt(fault, self._key)}")
         if found.status not in {"completed", "expired", "cancelled"}:
             return None
         responses = Responses()

@@ -85,7 +85,7 @@ class StoredBatch:
     """Identifier at its provider; None until the submission is answered."""
 
 
-class BatchRefused(BackendError):
+class BatchRefused(StopPlaying):
     """The provider has refused a batch as a whole."""
 
 
@@ -260,10 +260,7 @@ class BatchedBackend:
         self.journal.store(batch)
         number = pluralize(len(requests), "request")
         self._notify(f"{self._name}: batch {batch.id} with {number} is submitted")
-        try:
-            return await self._wait(batch.id, like)
-        except BatchRefused as error:
-            raise StopPlaying(f"{self._name}: batch {batch.id} was refused: {error}") from None
+        return await self._wait(batch.id, like)
 
     async def _pick_up(self, batch: StoredBatch, like: WireRequest) -> Responses | None:
         """Wait for a batch of an earlier session; None if it was never submitted, or refused."""
@@ -291,8 +288,6 @@ class BatchedBackend:
         while True:
             try:
                 return await call()
-            except BatchRefused:
-                raise
             except BackendError as error:
                 failures += 1
                 is_late = time.monotonic() - start > self._limits.patience

@@ -322,7 +322,11 @@ def test_a_game_whose_server_is_killed_is_shown_as_unfinished(tmp_path: Path) ->
         served.process.kill()
         served.process.wait(SECONDS)
     with play_server("kuhn_poker --seed 5", tmp_path) as served:
-        [game] = get(f"{served.base}/api/games").json()["games"]
+        # A list that takes long to read is sent before it is complete.
+        until = time.monotonic() + SECONDS
+        while not (games := get(f"{served.base}/api/games").json()["games"]):
+            assert time.monotonic() < until
+        [game] = games
     assert game["status"] == "unfinished" and game["path"] == "kuhn_poker-2p-seed4.jsonl.part"
 
 

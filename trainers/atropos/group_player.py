@@ -130,9 +130,10 @@ class PlayedItem:
 USED_SETTINGS = BudgetLimits.model_fields.keys() | {
     "text_level", "dataset_size", "seed", "prompt", "self_play",
     "opponents", "reward", "reward_fn", "credit", "rollouts_per_group", "max_tokens",
-    "temperature", "guided",
+    "temperature", "guided", "vllm_python",
 }  # fmt: skip
-"""Settings of `TrainConfig` that the games of an environment read; others would have no effect."""
+"""Settings of `TrainConfig` that the games of an environment read; others would have no effect.
+`vllm_python` is a fact about the machine: its variable is set for the trainer beside it."""
 
 
 class GroupPlayer:

@@ -163,7 +163,7 @@ class TextArenaState(LibraryState):
         super().__init__(game)
         self.env: Any = None
         self.generator = random.Random()
-        """Random generator of the library; `begin` seeds it."""
+        """Random generator of the library; the first action of chance seeds it."""
         self._offered: ActionSet | None = None
         """The legal actions of the seat that acts; None before they are asked for."""
 

@@ -305,14 +305,14 @@ class BattleshipAnalysis(GameAnalysis):
 def _redraw(fleet: Fleet, number: int, record: ShotRecord, rng: random.Random) -> Fleet:
     """Return the fleet with one ship drawn again. The current place always fits."""
     before, after = fleet[:number], fleet[number + 1 :]
-    occupied, later = union((*before, *after)), record.lengths[len(fleet) :]
+    taken, later = union((*before, *after)), record.lengths[len(fleet) :]
     places = [
         ship
         for ship in record.board.ships[fleet[number].length]
         # During placement the ships that are still to come need room.
-        if not ship.mask & occupied
+        if not ship.mask & taken
         and record.allows((*before, ship, *after))
-        and has_room(record.board, later, occupied | ship.mask)
+        and has_room(record.board, later, taken | ship.mask)
     ]
     return (*before, rng.choice(places), *after)
 

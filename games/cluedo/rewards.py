@@ -21,7 +21,7 @@ def _accusation(_: SeatEpisode, assessments: Sequence[Assessment]) -> float:
 def _measured(
     name: str, about: str, measure: str, kinds: set[str], sign: int = 1, cheap: bool = False
 ) -> RewardTerm:
-    """Return a term whose value is that of a measure, or minus that of it."""
+    """Return a term whose value is a measure of the seat, times `sign`."""
 
     def value(_: SeatEpisode, assessments: Sequence[Assessment]) -> float:
         # The sum with 0.0 gives 0.0 instead of -0.0.

@@ -17,7 +17,7 @@ from games.goofspiel.game import Bid, GoofspielNotes
 Floats = NDArray[np.float64]
 
 MOST_SOLVED = 4
-"""Cards in a hand from which on the game is solved."""
+"""Most cards in a hand with which the rest of the game is solved."""
 ROUNDS = 100
 """Iterations for all matrix games of one size."""
 

@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 
 from arena import Action, ActionSet, Decision, Event, Observation, Seat, Spoken
 from arena.core.action import Promise
-from arena.core.analysis import Knowledge
 from arena.core.statements import GameTalk
 from games.hidden_roles.notes import RoleNotes, Worlds, members, role_worlds
 from games.hidden_roles.rules import (
@@ -81,12 +80,11 @@ class RoleTalk(GameTalk):
                 return None
         return found
 
-    def probability(self, statement: Action, speaker: int, knowledge: Knowledge) -> float | None:
+    def probability(self, statement: Action, speaker: int, knowledge: RoleNotes) -> float | None:
         """Return the share of the speaker's possible assignments in which a statement is true.
 
         A check says that the speaker knows: it is false if the speaker is not certain.
         """
-        assert isinstance(knowledge, RoleNotes)
         found = self.holds(statement, speaker, knowledge.worlds)
         if found is None:
             return None

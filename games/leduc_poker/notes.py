@@ -95,7 +95,7 @@ class LeducArrays(GameArrays):
         block[chips:] = bytes((ANTE,)) * self.game.num_players
         for event in observation.events:
             if isinstance(event, LeducMoved):
-                block[place + "fcr".index(event.move[0])] = 1
+                block[place + list(MOVES).index(event.move[0])] = 1
                 place += len(MOVES)
                 block[chips + event.player] += event.chips
             # Only cards that the observer has seen; the others stay zeros.

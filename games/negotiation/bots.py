@@ -3,8 +3,8 @@
 P. Faratin, C. Sierra and N. R. Jennings, "Negotiation decision functions for autonomous agents",
 Robotics and Autonomous Systems 24 (1998), 159-182. A bot asks for fewer points the less time is
 left; its function of time is the polynomial of that paper, with the exponent 1 / beta. Among the
-offers with enough points for itself it makes the one that is probably best for the others. The bots
-neither talk nor believe what they read.
+offers with enough points for itself it makes the one that is probably best for the other player.
+The bots neither talk nor believe what they read.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """Exact knowledge of one player, its talk, and judgements of agreements by reference points.
 
 Offers and talk prove nothing about values: any player may make any offer. So the knowledge of a
-player about the values of others is what follows from the rule of the deal and its own values; it
-does not change during the game.
+player about the values of the other is what follows from the rule of the deal and its own values;
+it does not change during the game.
 
 Reference points are the Pareto frontier and Nash's solution: J. F. Nash, "The bargaining problem",
 Econometrica 18 (1950), 155-162. It maximises the product of the gains over the outcome without
-agreement: 0 for all players, or the points of walking away where the option exists.
+agreement: 0 for both players, or the points of walking away where the option exists.
 """
 
 from __future__ import annotations
@@ -338,7 +338,7 @@ class NegotiationAnalysis(GameAnalysis):
     def comment(self, assessment: Assessment) -> Comment | None:
         """Return the assessment of an agreement as text; None for other kinds.
 
-        It reveals values of other players, so it is only for viewers who see everything.
+        It reveals the values of both players, so it is only for viewers who see everything.
         """
         if assessment.kind != "agreement":
             return comment_talk(assessment)

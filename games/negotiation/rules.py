@@ -414,7 +414,7 @@ class NegotiationState(State):
     def reason(self) -> str:
         names = self.game.seat_names
         if self.is_agreed and self.proposer is not None:
-            # How good it is for all would tell each player about the values of the others.
+            # How good it is for both would tell each player about the values of the other.
             return f"agreement on the offer of {names[self.proposer]}"
         if self.leaver is not None:
             return f"{names[self.leaver]} walked away"

@@ -73,7 +73,7 @@ def _offer_lines(notes: NegotiationNotes) -> Iterator[str]:
 
 
 def _deductions(notes: NegotiationKnowledge) -> Iterator[str]:
-    """Yield what the rule of the deal says about the values of the others."""
+    """Yield what the rule of the deal says about the values of the other player."""
     yield (
         f"What follows from the rules ({pluralize(notes.world_count(), 'possibility')}, equally "
         "likely; offers and messages prove nothing):"
@@ -115,7 +115,7 @@ class NegotiationText(GameText):
         return PlayGuide(
             goal=(
                 "Agree on a division of the items that is worth as many points as possible to "
-                "you. You do not know what the items are worth to the others."
+                "you. You do not know what the items are worth to the other player."
             ),
             turn=(
                 "Offer what you keep, or accept the last offer."
@@ -140,8 +140,7 @@ class NegotiationText(GameText):
             "balls, at least one of each. What one book, hat or ball is worth is different for "
             "each player and known to this player only. All items together are worth "
             f"{TOTAL_VALUE} points to each player. Each type is worth something to at least one "
-            "player, and some type to at least "
-            "two.",
+            "player, and some type to at least two.",
             "In turn, Player 0 first, a player makes an offer or accepts the offer on the table. "
             "An offer says how many books, hats and balls you keep; the other player gets the "
             "rest. A new offer replaces the one before. When the other player accepts it, the game "
@@ -209,7 +208,7 @@ class NegotiationText(GameText):
         legal = observation.legal_actions
         if not legal:
             return
-        # A grammar replaces the list of up to 360 offers.
+        # A grammar replaces the list of up to 36 offers.
         forms = ["keep BOOKS HATS BALLS"] if legal.of(ProposeDivision) else []
         forms += [str(a) for a in legal if not isinstance(a, ProposeDivision | Statement)]
         statement = "STATEMENT | " if legal.of(ClaimValue) else ""
@@ -285,7 +284,7 @@ class NegotiationView(NotesView):
                 ITEMS, notes.counts, share, notes.own, strict=True
             )
         ]
-        note = "What you keep; the others get the rest."
+        note = "What you keep; the other player gets the rest."
         yield Offer("keep {} {} {}", tuple(steppers), note, own=len(ITEMS))
 
 

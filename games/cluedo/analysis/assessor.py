@@ -24,7 +24,6 @@ from arena import (
     Comment,
     Event,
     GameAnalysis,
-    Knowledge,
     Ply,
     Step,
     WeightedSum,
@@ -398,9 +397,10 @@ class CluedoAnalysis(GameAnalysis):
         kind = JUDGEMENTS.get(assessment.kind)
         return kind.of(assessment).comment() if kind else None
 
-    def consequences(self, knowledge: Knowledge, actions: Collection[Action]) -> dict[Action, str]:
+    def consequences(
+        self, knowledge: CluedoKnowledge, actions: Collection[Action]
+    ) -> dict[Action, str]:
         """Return the expected information of questions and the chances of accusations."""
-        assert isinstance(knowledge, CluedoKnowledge)
         questions, envelopes = QuestionValues(knowledge), knowledge.envelopes()
         # Rounded, so that equal values stay in the order of the game.
         values: dict[Action, float] = {}

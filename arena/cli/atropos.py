@@ -19,7 +19,7 @@ from arena.llm.config import Config, setting
 from arena.llm.settings import Settings
 from arena.plugins.catalog import require
 from backends.embedded import find_checkpoint
-from trainers.atropos.options import GAME, USED_SETTINGS, BatchOptions, EnvironmentOptions
+from trainers.atropos.options import GAME, TRAINER_SETTINGS, BatchOptions, EnvironmentOptions
 from trainers.config.config import FULL_WEIGHTS, OWNED_SERVERS, TrainConfig
 from trainers.config.presets import settled
 from trainers.hosts.host import check_used
@@ -230,7 +230,7 @@ def _training_config(options: TrajectoryTrainOptions) -> TrainConfig:
     reason = (
         "without effect, since environments play the games of arena atropos train; leave it out"
     )
-    check_used(config, USED_SETTINGS, reason)
+    check_used(config, TRAINER_SETTINGS, reason)
     if not config.base_model:
         raise UsageError("missing option --model-name: a checkpoint, by name or folder")
     find_checkpoint(config.base_model)  # Before the folder of the run is made.

@@ -298,6 +298,12 @@ class Config(BaseModel):
         origins = {name: origin for name, origin in self.origins.items() if origin != "default"}
         return {name: (values[name], origin) for name, origin in origins.items() if name in values}
 
+    def is_shared(self, name: str) -> bool:
+        """Return whether the variable that decides a value is one of several commands."""
+        layer = next((layer for layer in self._layers if name in layer.values), None)
+        variable = layer.variables.get(name) if layer else None
+        return variable is not None and variable == self.settings()[name].variable
+
     def rank(self, name: str) -> int:
         """Return the position of the layer that decides a value: 0 for flags."""
         ranks = (rank for rank, layer in enumerate(self._layers) if name in layer.values)

@@ -12,7 +12,7 @@ import pytest
 httpx = pytest.importorskip("httpx")
 pytest.importorskip("uvicorn")
 
-from pydantic import ValidationError  # noqa: E402
+from pydantic import JsonValue, ValidationError  # noqa: E402
 from trajectory_servers import (  # noqa: E402
     SERVERS,
     Api,
@@ -23,8 +23,14 @@ from trajectory_servers import (  # noqa: E402
 )
 
 from arena.cli import run as arena  # noqa: E402
-from arena.core.errors import ArenaError  # noqa: E402
-from trainers.atropos.client import (  # noqa: E402  # noqa: E402
+from arena.cli.atropos import (  # noqa: E402
+    TrajectoryServeOptions,
+    learner_config,
+    make_player,
+)
+from arena.core.errors import ArenaError, UsageError  # noqa: E402
+from arena.llm.settings import Settings  # noqa: E402
+from trainers.atropos.client import (  # noqa: E402
     BatchLost,
     EnvRegistration,
     ScoredData,
@@ -126,6 +132,27 @@ def test_groups_before_a_trainer_are_named(any_api: Api) -> None:
 def test_groups_that_the_server_would_accept(changes: dict[str, Any], reason: str) -> None:
     with pytest.raises(ValidationError, match=reason):
         scored(1, **changes)
+
+
+def test_settings_without_effect_are_refused_unless_other_commands_read_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("ARENA_VLLM_PYTHON", "ART_MODEL_NAME", "ART_PROJECT", "ART_BASE_MODEL"):
+        monkeypatch.setenv(name, "trained-beside-it")
+
+    def player(**flags: JsonValue) -> None:
+        flags |= {"game": "kuhn_poker", "served_model": "tiny"}
+        options = TrajectoryServeOptions.of_command(["atropos", "serve"], flags)
+        _, llm = make_player(learner_config(options), options, Settings())
+        asyncio.run(llm.close())
+
+    player()
+    for key, value in {"vllm_python": "python3", "eval_games": 9}.items():
+        with pytest.raises(UsageError, match=f"^--set {key}={value}: without effect on the games"):
+            player(**{key: value})
+    monkeypatch.setenv("ARENA_ATROPOS_SERVE_VLLM_PYTHON", "python3")
+    with pytest.raises(UsageError, match="^--set vllm_python=python3: without effect"):
+        player()
 
 
 def test_a_server_that_reports_no_tokens_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

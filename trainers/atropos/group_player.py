@@ -127,13 +127,12 @@ class PlayedItem:
     """Groups by the reason."""
 
 
-USED_SETTINGS = BudgetLimits.model_fields.keys() | {
+GAME_SETTINGS = BudgetLimits.model_fields.keys() | {
     "text_level", "dataset_size", "seed", "prompt", "self_play",
     "opponents", "reward", "reward_fn", "credit", "rollouts_per_group", "max_tokens",
-    "temperature", "guided", "vllm_python",
+    "temperature", "guided",
 }  # fmt: skip
-"""Settings of `TrainConfig` that the games of an environment read; others would have no effect.
-`vllm_python` is a fact about the machine: its variable is set for the trainer beside it."""
+"""Settings of `TrainConfig` that the games of an environment read; others would have no effect."""
 
 
 class GroupPlayer:
@@ -154,7 +153,7 @@ class GroupPlayer:
         timeout: float = 600.0,
     ) -> None:
         reason = "without effect on the games of arena atropos serve; leave it out"
-        check_used(config, USED_SETTINGS, reason)
+        check_used(config, GAME_SETTINGS, reason)
         # The stock trainer reads scores only: advantages by token must be asked for.
         credit = config.credit or "game"
         self.config = config.model_copy(update={"groups_per_step": 1, "credit": credit})

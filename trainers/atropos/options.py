@@ -67,7 +67,7 @@ class BatchOptions(Config):
     """Clip range of the importance ratios."""
 
 
-USED_SETTINGS = frozenset(
+TRAINER_SETTINGS = frozenset(
     {*RunSettings.model_fields, *UpdateSettings.model_fields, *BudgetLimits.model_fields}
 )
 """Settings of `TrainConfig` that training on batches reads; others would have no effect."""

@@ -123,12 +123,13 @@ def check_supported(config: TrainConfig, host: str, unsupported: Mapping[str, st
 def check_used(config: TrainConfig, used: Collection[str], reason: str) -> None:
     """Raise UsageError if a setting beside those in `used` is changed: it would have no effect.
 
-    The message names all of them as keys, since they are no flags of the commands that check it.
+    Variables that other commands read too, such as ART_MODEL_NAME, are ignored. The message names
+    the settings as keys, since they are no flags of the commands that check it.
     """
     ignored = [
         redacted(as_key(name, getattr(config, name)))
         for name in TrainConfig.settings()
-        if name not in used and _is_changed(config, name)
+        if name not in used and _is_changed(config, name) and not config.is_shared(name)
     ]
     if ignored:
         raise UsageError(f"{', '.join(ignored)}: {reason}")

@@ -214,6 +214,10 @@ def test_a_broken_checkpoint_is_named(tmp_path: Path, base: Path) -> None:
                 with pytest.raises(ArenaError, match=rf"0001 cannot be read: {name}.*--fresh"):
                     opened(tmp_path, base)
             path.write_bytes(good)
+        path = trainer.checkpoint(1) / OPTIMIZER
+        save_file({f"another/{name}": torch.ones(1) for name in ("step", "exp_avg")}, path)
+        with pytest.raises(ArenaError, match="the optimizer in the checkpoint trained other tens"):
+            opened(tmp_path, base)
 
     asyncio.run(run())
 

@@ -280,8 +280,15 @@ class Learner:
         moments = read_tensors(folder / OPTIMIZER)
         values = self._trained_values(folder)
         shapes = {name: tensor.shape for name, tensor in self.trained.items()}
-        # Adam would lose its moments.
-        if {name: values[name].shape for name in shapes if name in values} != shapes:
+        stored = {name: values[name].shape for name in shapes if name in values}
+        # NAME/exp_avg to NAME. Adam makes the moments of a tensor at its first gradient, so those
+        # of a part of the tensors are enough; those of another tensor would be lost.
+        with_moments = {
+            name.removesuffix("/exp_avg"): moment.shape
+            for name, moment in moments.items()
+            if name.endswith("/exp_avg")
+        }
+        if stored != shapes or not with_moments.items() <= shapes.items():
             trained = f"an adapter of rank {self._lora.rank}" if self._lora else "all weights"
             raise ArenaError(
                 f"{folder}: this command trains {trained}, but the optimizer in the checkpoint "

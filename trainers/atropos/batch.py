@@ -145,7 +145,7 @@ def _sequences(group: ScoredData, number: int, indices: Iterator[int]) -> Iterat
 
 
 def _advantages(group: ScoredData, row: int, positions: Sequence[int]) -> list[float]:
-    # A row that only fills up its group, see `rows`.
+    # A row that only fills up its group, see `group_player`.
     if _override(group, row, "set_advantage_to_zero"):
         return [0.0] * len(positions)
     if group.advantages is not None:

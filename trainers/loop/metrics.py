@@ -61,7 +61,7 @@ class RolloutCounts:
     faults: list[str] = field(default_factory=list)
     """The reason of each failed game."""
     reward_faults: list[str] = field(default_factory=list)
-    """The reason of each game or group without a reward."""
+    """The reason of each game without a reward."""
 
     def reward_warnings(self) -> list[str]:
         """Return a line about the rewards that could not be computed, if there are any."""

@@ -1,8 +1,4 @@
-"""Games of bots, recorded as the chats that a model would have had in their seats.
-
-`make_tokenizer` makes the tokenizer of the texts of one game, in which names and fixed phrases are
-single tokens.
-"""
+"""Games of bots, recorded as the chats that a model would have had in their seats."""
 
 from __future__ import annotations
 

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 from arena.core.errors import BudgetSpent
 from arena.llm.backend import Call, Completion, Layer, Price
-from arena.llm.ledger import Tally
+from arena.llm.ledger import Ledger, Tally
 from arena.llm.limits import CircuitBreaker
 from arena.llm.tokens import estimate_prompt, longest_replies
 
 CAUTION = 2
-"""A game is taken to need this many times the mean of the finished ones."""
+"""A game is taken to need this many times what the run has used per finished game."""
 OUTPUT_TO_INPUT = np.array([1.0, 10.0])
 """Least and highest ratio of the price of a reply's token to that of a prompt's."""
 Amounts = NDArray[np.float64]
@@ -34,20 +34,34 @@ class Budget:
     `max_cost` by one reply at most.
 
     *Games.* A budget buys whole games: one is started if what is left covers it and the running
-    ones, each with `CAUTION` times the mean of the finished ones. At most as many run side by side
-    as are finished, and one at first.
+    ones, each with `CAUTION` times what the run has used per finished game; the use of games that
+    were cut off is included. At most as many run side by side as are finished, and one at first.
     """
 
-    def __init__(self, max_cost: float | None, token_limit: int | None) -> None:
+    def __init__(self, max_cost: float | None, token_limit: int | None, ledger: Ledger) -> None:
         self.max_cost, self.token_limit = max_cost, token_limit
-        self.spent, self.held, self.earlier = np.zeros((3, 2))
-        """Amounts used, set aside for calls in flight, and used by earlier sessions."""
+        self._ledger = ledger
+        self.earlier, self.held = np.zeros((2, 2))
+        """Amounts used by earlier sessions, and set aside for calls in flight."""
         limits = np.array([inf if n is None else n for n in (max_cost, token_limit)])
         self._limits = (1 + 1e-9) * limits  # Sums of prices are not exact in their last digit.
         self._running = self._finished = 0
         self.changed = asyncio.Event()
         """Set when a call or a game has ended: whoever waits looks again."""
         self._admission = asyncio.Lock()
+
+    @property
+    def used(self) -> Amounts:
+        """The sums of the ledger, which counts an answer before its call ends."""
+        tallies = self._ledger.tallies.values()
+        costs = sum(tally.cost for tally in tallies)
+        tokens = sum(tally.prompt_tokens + tally.completion_tokens for tally in tallies)
+        return np.array([costs, tokens], np.float64)
+
+    @property
+    def spent(self) -> Amounts:
+        """Amounts used by this session and the earlier ones."""
+        return self.earlier + self.used
 
     @asynccontextmanager
     async def game(self) -> AsyncIterator[None]:
@@ -61,7 +75,7 @@ class Budget:
             while True:
                 # A running game is taken to be half played.
                 played = max(self._finished + self._running / 2, 1)
-                need = CAUTION * (self.spent - self.earlier) / played
+                need = CAUTION * self.used / played
                 are_few = self._running < max(self._finished, 1)
                 if are_few and self.covers((self._running + 1) * need):
                     break
@@ -74,16 +88,16 @@ class Budget:
             self._finished += 1
         finally:
             self._running -= 1
-            self.settle()
+            self.wake()
 
     def covers(self, more: Amounts) -> bool:
         """Return whether the budget covers this beside what is spent."""
         return bool((self.spent + more <= self._limits).all())
 
-    def settle(self, held: Amounts | float = 0.0, used: Amounts | float = 0.0) -> None:
-        """Replace what was set aside by what was used, and let all who wait look again."""
-        self.held -= held
-        self.spent += used
+    def wake(self) -> None:
+        """Let all who wait look again."""
+        # `set` wakes all that wait now. No `await` lies between a look and its wait, so none misses
+        # it, and the cleared event lets them wait again.
         self.changed.set()
         self.changed.clear()
 
@@ -114,8 +128,6 @@ class WithinBudget:
     """Stated price, where there is one."""
     breaker: CircuitBreaker
     tally: Tally
-    _counted: Amounts = field(default_factory=lambda: np.zeros(2))
-    """Part of the tally that the budget has counted."""
     _price_in: Amounts = field(default_factory=lambda: np.zeros(2))
     """Highest price of a prompt's token that an answer has shown, at the two ratios."""
 
@@ -128,9 +140,8 @@ class WithinBudget:
             completion = await self.inner.complete(call)
         finally:
             # Also for a failed or cancelled attempt, or its estimate would stay set aside for ever.
-            used = self.tally.cost, self.tally.prompt_tokens + self.tally.completion_tokens
-            self.budget.settle(held, used - self._counted)
-            self._counted = np.array(used)
+            self.budget.held -= held
+            self.budget.wake()
         # The prompt is measured as the next one is: by estimate.
         weights = tokens[0] + OUTPUT_TO_INPUT * completion.usage.completion_tokens
         price_in = (completion.cost or 0.0) / np.maximum(weights, 1)

@@ -113,7 +113,7 @@ class LLMService:
         self._notify = notify
         self._limits = limits or RunLimits(max_fallbacks=0)
         budget = self._limits.max_cost, self._limits.token_limit
-        self._budget = None if budget == (None, None) else Budget(*budget)
+        self._budget = None if budget == (None, None) else Budget(*budget, self.ledger)
         self._by_batches = batches
         self._cache = ResponseCache(cache, notify) if cache is not None else None
         self._shared_limits: dict[str, SharedLimits] = {}
@@ -234,7 +234,6 @@ class LLMService:
     def add_spent(self, cost: float, tokens: int) -> None:
         """Count against the budget what earlier sessions of the run have spent."""
         if self._budget is not None:
-            self._budget.spent += (cost, tokens)
             self._budget.earlier += (cost, tokens)
 
     async def probe(self, spec: str) -> None:

@@ -324,11 +324,43 @@ def test_after_a_refused_call_a_game_that_waits_is_refused() -> None:
     assert all("token_limit=150 leaves" in str(error) for error in asyncio.run(run()))
 
 
-def test_games_of_bots_need_no_money() -> None:
-    play = table(lambda _: CALL, max_cost=0)
+def test_a_cancelled_game_makes_room_and_what_it_has_used_counts() -> None:
+    play = table(lambda _: CALL, max_cost=0.0301)
+    entered: list[int] = []
 
     async def run() -> None:
-        async with play.llm.game(["bot:novice", "bot:random"]):
-            pass
+        asked = asyncio.Event()
+
+        async def one(number: int) -> None:
+            async with play.llm.game([SPEC]):
+                entered.append(number)
+                if number == 0:
+                    await play.ask_many(3)
+                    asked.set()
+                    await asyncio.Event().wait()
+
+        playing, waiting, third = (asyncio.ensure_future(one(number)) for number in range(3))
+        await asked.wait()
+        for task in (waiting, playing):
+            task.cancel()
+        # Of $0.0301 $0.009 is used; a game is taken to need twice as much.
+        await third
+        await play.ask_many(2)
+        with pytest.raises(BudgetSpent, match="one more game may need \\$0.030000"):
+            await one(3)
 
     asyncio.run(run())
+    assert entered == [0, 2]
+
+
+def test_games_of_bots_need_no_money() -> None:
+    play = table(lambda _: CALL, max_cost=0.01)
+    play.llm.add_spent(0.02, 0)
+
+    async def start(*specs: str) -> bool:
+        async with play.llm.game(specs):
+            return True
+
+    assert asyncio.run(start("bot:novice", "bot:random"))
+    with pytest.raises(BudgetSpent):
+        asyncio.run(start(SPEC, "bot:random"))

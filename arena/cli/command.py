@@ -185,7 +185,7 @@ def _help(ctx: click.Context, _: click.Parameter, is_given: bool) -> None:
 
 def assigned(assignments: Iterable[str], config: type[Config]) -> dict[str, JsonValue]:
     """Return the values of --set by key. Raises UsageError for an unknown key."""
-    from arena.llm.config import near_matches
+    from arena.llm.config import unknown_key
 
     given: dict[str, JsonValue] = {}
     settings = config.settings()
@@ -194,8 +194,7 @@ def assigned(assignments: Iterable[str], config: type[Config]) -> dict[str, Json
         if not equals:
             raise UsageError(f"--set {text!r} is not KEY=VALUE, for example temperature=0.7")
         if key not in settings or settings[key].metavar:
-            near = near_matches(key, config.keys_of_files())
-            raise UsageError(f"--set {text}: there is no key '{key}'{near}")
+            raise unknown_key(f"--set {text}", key, config.keys_of_files())
         given[key] = [value] if settings[key].is_list else value
     return given
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, PrivateAttr, Valid
 from pydantic.fields import FieldInfo
 
 from arena.core.errors import UsageError
-from arena.core.text import fault_message
+from arena.core.text import did_you_mean, fault_message
 from arena.llm.environment import (
     DOTENV_FILE,
     check_folder_values,
@@ -362,13 +361,11 @@ def file_layer(name: str, table: Mapping[str, Any], known: Iterable[str]) -> Set
     file = f"{config_path()}, [{name}]"
     for key, value in table.items():
         if key not in known and not isinstance(value, dict):
-            raise UsageError(f"{file}: there is no key '{key}'{near_matches(key, known)}")
+            raise unknown_key(file, key, known)
     return SettingsLayer("arena.toml", table, file)
 
 
-def near_matches(name: str, known: Iterable[str]) -> str:
-    """Return the end of an error message about an unknown key: the names that are most similar."""
-    near = difflib.get_close_matches(name.replace("-", "_"), sorted(known), n=3)
-    return (
-        f"; did you mean {' or '.join(map(repr, near))}?" if near else "; --help-all lists the keys"
-    )
+def unknown_key(place: str, key: str, known: Iterable[str]) -> UsageError:
+    """Return the error about a key that is no setting, with the known one that is most similar."""
+    near = did_you_mean(key.replace("-", "_"), known)
+    return UsageError(f"{place}: there is no key '{key}'; {near}--help-all lists the keys")

@@ -82,7 +82,7 @@ def test_passes_over_the_deals_give_way_to_steps(
     ("text", "said"),
     [
         ("stepz = 3", "mine.toml: there is no key 'stepz'; did you mean 'steps'?"),
-        ("[cluedo]\nstepz = 3", "there is no key 'cluedo.stepz'"),
+        ("[cluedo]\nstepz = 3", "mine.toml, [cluedo]: there is no key 'stepz'; did you mean"),
         ("[clue]\nsteps = 3", "mine.toml: [clue] is neither a key nor a game"),
         ("game = 'cluedo'", "there is no key 'game'"),
         ("preset = 'demo'", "there is no key 'preset'"),

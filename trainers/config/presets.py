@@ -18,7 +18,7 @@ from pydantic import JsonValue
 
 from arena.core.errors import UsageError
 from arena.core.text import did_you_mean
-from arena.llm.config import SettingsLayer, merged, near_matches
+from arena.llm.config import SettingsLayer, merged, unknown_key
 from arena.llm.environment import read_toml
 from trainers.config.config import OWNED_SERVERS, TrainConfig
 
@@ -63,10 +63,11 @@ def layer_of(table: Mapping[str, JsonValue], game: str, origin: str, file: str) 
         raise UsageError(
             f"{file}: [{name}] is neither a key nor a game; the games are: {', '.join(games)}"
         )
-    of_games = [(f"{name}.", key) for name, own in tables.items() for key in own]
-    for prefix, key in [*(("", key) for key in values), *of_games]:
-        if key not in known:
-            raise UsageError(f"{file}: there is no key '{prefix}{key}'{near_matches(key, known)}")
+    places = [(file, values), *((f"{file}, [{name}]", own) for name, own in tables.items())]
+    for place, keys in places:
+        for key in keys:
+            if key not in known:
+                raise unknown_key(place, key, known)
     # The keys of the file itself hold for all games; the game's own table overrides them.
     return SettingsLayer(origin, merged(values, tables.get(game, {})), file)
 

@@ -21,6 +21,7 @@ from arena.core.spec import redacted
 from arena.core.text import shorten
 
 DOTENV_FILE = ".env"
+CONFIG_FILE = "arena.toml"
 PASSED_KEYS = "ARENA_AGENT_KEYS"
 """Variable with the names of keys that the programs of `agent:COMMAND` get."""
 SHORTEST_KEY = 8
@@ -28,6 +29,14 @@ SHORTEST_KEY = 8
 _KEY_NAME = re.compile(
     r"(?:^|_)(?:KEY|APIKEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS)$", re.IGNORECASE
 )
+PROGRAM = re.compile(r"(?:^|[=,])\s*agent:")
+"""A SPEC of a program, alone or in a list or in a seat, `0=agent:COMMAND`."""
+RUNS_CODE = ("reward_fn", "vllm_python", "address")
+"""Ends of the names of settings whose values run code; a cluster of Ray at an address sends objects
+that are unpickled."""
+URL = re.compile(r"https?://[^\s,#]*", re.IGNORECASE)
+SENT_KEYS = ("ARENA_API_KEY", "ART_API_KEY", "ARENA_OPENAI_API_KEY")
+"""Keys that arena sends to servers that settings name."""
 
 
 def variables() -> dict[str, str]:
@@ -127,19 +136,6 @@ def redact_keys(text: str) -> str:
     return text
 
 
-CONFIG_FILE = "arena.toml"
-PROGRAM = re.compile(r"(?:^|[=,])\s*agent:")
-"""A SPEC of a program, alone or in a list or in a seat, `0=agent:COMMAND`."""
-RUNS_CODE = ("reward_fn", "vllm_python", "address")
-"""Ends of the names of settings whose values run code; a cluster of Ray at an address sends objects
-that are unpickled."""
-RUNS_NO_CODE = ("preset",)
-"""Ends of the names of settings whose values are no SPECs. A file of presets is checked itself."""
-URL = re.compile(r"https?://[^\s,#]*", re.IGNORECASE)
-SENT_KEYS = ("ARENA_API_KEY", "ART_API_KEY", "ARENA_OPENAI_API_KEY")
-"""Keys that arena sends to servers that settings name."""
-
-
 def config_path() -> Path:
     """Return the path of the settings file, which need not exist."""
     return Path(variables().get("ARENA_CONFIG", CONFIG_FILE))
@@ -185,11 +181,12 @@ def check_folder_values(file: str, value: JsonValue, name: str = "") -> None:
             check_folder_values(file, item, name)
     elif isinstance(value, str):
         ends_with = name.lower().endswith
-        if ends_with("preset") and value.endswith(".toml"):
+        is_preset = ends_with("preset")  # A name, or a file that is checked itself: no SPEC.
+        if is_preset and value.endswith(".toml"):
             check_folder_values(value, read_toml(Path(value), f"{file}: {name} = {value}"))
         elif (
             (value and ends_with(RUNS_CODE))
-            or (PROGRAM.search(value) and not ends_with(RUNS_NO_CODE))
+            or (PROGRAM.search(value) and not is_preset)
             or (value.endswith(".txt") and not _is_inside(value))
         ):
             remedy = name if file == DOTENV_FILE else f"ARENA_CONFIG={config_path()}"

@@ -34,6 +34,8 @@ from arena.core.text import did_you_mean, read_value
 T = TypeVar("T")
 DISTRIBUTION = "arena-games"
 """Name of arena's package on an index."""
+BUNDLED = ("backends", "games", "trainers")
+"""Packages with a function `register` that come with arena."""
 
 
 def run_plugin(what: str, code: Callable[..., T], *arguments: Any, **options: Any) -> T:
@@ -175,11 +177,6 @@ def install_command(extras: str) -> str:
     return f"pip install {editable}'{source}" + (f"[{extras}]'" if extras else "'")
 
 
-BUNDLED = ("backends", "games", "trainers")
-
-Register = Callable[[Catalog], None]
-
-
 def fill(catalog: Catalog) -> Catalog:
     """Let all plugins register their names; return the catalog."""
     catalog.add(
@@ -214,7 +211,9 @@ def fill(catalog: Catalog) -> Catalog:
     return catalog
 
 
-def _load(catalog: Catalog, name: str, target: str, load: Callable[[], Register]) -> None:
+def _load(
+    catalog: Catalog, name: str, target: str, load: Callable[[], Callable[[Catalog], None]]
+) -> None:
     """Import one plugin and let it register its names, or leave it out with a PluginWarning."""
     before = catalog.entries_by_kind()
     catalog.plugin = name

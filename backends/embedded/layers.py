@@ -304,10 +304,8 @@ def adapt(state: StateDict, folder: Path) -> dict[str, Tensor]:
     if unknown := [name for name in adapter if name not in pairs and name not in pairs.values()]:
         raise UsageError(f"{folder}: unknown tensor '{unknown[0]}'")
     for name, other_name in pairs.items():
-        tensor, other = (
-            adapter[name],
-            adapter.get(other_name),
-        )  # A [rank, inputs], B [outputs, rank]
+        # A [rank, inputs], B [outputs, rank].
+        tensor, other = adapter[name], adapter.get(other_name)
         stem = name.removeprefix("base_model.model.").partition(".lora_A")[0]
         target = f"{stem}.weight"
         # The rank in the configuration sets the scale, so it must be that of the tensors.

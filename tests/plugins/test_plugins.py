@@ -184,7 +184,8 @@ def test_a_target_that_is_none_leaves_the_plugin_out(
     monkeypatch: pytest.MonkeyPatch, target: Any
 ) -> None:
     with pytest.warns(PluginWarning, match="'odd' .* is not a text .module:attribute."):
-        filled_with(monkeypatch, odd=lambda catalog: catalog.add("game", "broken", target))
+        found = filled_with(monkeypatch, odd=lambda catalog: catalog.add("game", "broken", target))
+    assert "broken" not in found.names("game") and "tictactoe" in found.names("game")
 
 
 @pytest.mark.parametrize("source", ["Bot = 3", "def Bot(seat): raise SystemExit(3)"])

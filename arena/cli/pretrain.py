@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pydantic import JsonValue
 
@@ -20,10 +19,8 @@ from arena.core.observation import TextLevel
 from arena.llm.config import setting
 from arena.plugins.catalog import require
 from trainers.pretrain.recipe import TeachSettings, make_recipe
+from trainers.pretrain.run import STATE, CurvePoint
 from trainers.runs.run_files import alone_in
-
-if TYPE_CHECKING:
-    from trainers.pretrain.run import CurvePoint
 
 SCRATCH_OUT = Path("runs/clue-tiny")
 TEACH_OUT = Path("runs/pretrain")
@@ -134,7 +131,9 @@ def _run(
                 device=options.device,
             )
     except KeyboardInterrupt:
-        print(f"{out}: --resume continues the run after its last measured step", file=sys.stderr)
+        is_saved = (out / STATE).exists()
+        remedy = "--resume continues the run after its last measured step"
+        print(f"{out}: {remedy if is_saved else 'nothing is saved yet'}", file=sys.stderr)
         raise
     except OSError as error:
         raise ArenaError(f"cannot write into {out}: {error.strerror}") from None

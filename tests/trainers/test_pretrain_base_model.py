@@ -41,7 +41,7 @@ from trainers.pretrain.imitation import (
     teach,
 )
 from trainers.pretrain.recipe import TeachSettings, imitated_bots, make_recipe
-from trainers.pretrain.run import STATE, CurvePoint
+from trainers.pretrain.run import STATE, CurvePoint, PretrainingRun
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -301,6 +301,25 @@ def test_the_command_names_a_fault_in_one_line(
     error = capsys.readouterr().err
     assert message in error and error.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_interrupted_command_says_whether_it_can_be_resumed(
+    tmp_path: Path, base: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["pretrain", "kuhn_poker", "--base-model", str(base), "--out", str(tmp_path / "out")]
+    with monkeypatch.context() as patched:
+        patched.setattr(imitation, "play_games", stop)
+        assert run(command) == 130
+    assert "out: nothing is saved yet" in capsys.readouterr().err
+    monkeypatch.setattr(
+        PretrainingRun, "write", lambda run, out, state: stop((out / STATE).touch())
+    )
+    assert run([*command, "--games", "50"]) == 130
+    assert "out: --resume continues the run" in capsys.readouterr().err
+
+
+def stop(*_: object) -> None:
+    raise KeyboardInterrupt
 
 
 def test_the_command_teaches_a_bundled_model(

@@ -144,7 +144,7 @@ class DeadlineProtocol(H11Protocol):
                 min(waiting, key=lambda other: other.waiting_since).abort()
         self._update()
 
-    # From an upgrade on another protocol has the connection, and pings find a client that is gone.
+    # After an upgrade another protocol has the connection, whose pings find a client that is gone.
     handle_websocket_upgrade = _then_update(H11Protocol.handle_websocket_upgrade)
     data_received = _then_update(H11Protocol.data_received)
     on_response_complete = _then_update(H11Protocol.on_response_complete)

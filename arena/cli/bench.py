@@ -133,10 +133,8 @@ class SuiteRun:
             "heading": heading,
         }
         options = TaskOptions.model_validate({**left.model_dump(include=shared), **own})
-        player, baseline = (
-            task.player_of(self.options.player),
-            task.baseline_of(self.options.player),
-        )
+        player = task.player_of(self.options.player)
+        baseline = task.baseline_of(self.options.player)
         others = [spec for spec in task.against if spec != SELF]
         settings: dict[str, JsonValue] = {
             "player": redacted(player),

@@ -83,7 +83,7 @@ class PlayerReport(ReportPart):
     """All results of one player."""
 
     player: str
-    """Its SPEC, without secrets."""
+    """SPEC without secrets."""
     role: SeatRole | None = None
     """Role of the seats in this row; only in an analysis, where a player may have several rows."""
     games: int = 0
@@ -225,7 +225,7 @@ class Report(ReportPart):
     comparison: PairedComparison | None = None
     comparisons: list[PairedComparison] = Field(default_factory=list)
     """Each two scaffolds of one model. `adjusted_p` has the `difference` too, adjusted for the
-    number of pairs; that of `comparison`, the primary one, is not adjusted."""
+    number of pairs without that of `comparison`, the primary one, which is not adjusted."""
     sequential: SequentialResult | None = None
     seats: list[SeatEffect] = Field(default_factory=list)
     pairs: list[PairResult] = Field(default_factory=list)
@@ -315,7 +315,7 @@ def adjustment_text(adjusted: int, comparisons: int) -> str:
 def _results(report: Report) -> list[Sentence]:
     ranked = report.ranked
     if report.comparison:
-        return [*_compared(report, report.comparison), *_bounded(report)]
+        return [*_compared(report, report.comparison), *_bounded(report, report.comparison)]
     if not ranked:
         return [Sentence("No player has been measured yet.")]
     best = report.players[0] if report.kind == "eval" else ranked[0]
@@ -404,9 +404,9 @@ def _compared(report: Report, paired: PairedComparison) -> Iterator[Sentence]:
         )
 
 
-def _bounded(report: Report) -> Iterator[Sentence]:
+def _bounded(report: Report, paired: PairedComparison) -> Iterator[Sentence]:
     """Yield the bounds of the difference, if games had fallback moves."""
-    bounds = report.comparison.fallback_bounds if report.comparison else Interval()
+    bounds = paired.fallback_bounds
     if bounds.low is not None and any(player.has_fallbacks for player in report.players):
         yield Sentence(
             "Without fallback moves the difference would be within "

@@ -1,4 +1,4 @@
-"""From results to the parts of a report: columns of results, players, notes, and comparisons.
+"""Columns of results, and the parts of a report from them: players, comparisons, answers.
 
 Two players are compared on the same deals, by the returns of the game. With the difference come the
 number of games that a test needs, and p-values adjusted for several comparisons.

@@ -130,20 +130,14 @@ def hungry_slots() -> list[Slot]:
     return [Slot(number, seed, specs) for number, seed in enumerate(seeds)]
 
 
-def with_processes(
-    run: Run,
-    answer: Callable[[Request], ScriptedReply] = reply,
-    max_cost: float | None = None,
-    max_fallbacks: int = 0,
-    workers: int = 1,
-) -> LLMService:
+def with_processes(run: Run, max_cost: float | None = None, workers: int = 1) -> LLMService:
     """Run a test with worker processes, none of which is left at its end."""
 
     async def go() -> LLMService:
-        limits = RunLimits(max_cost=max_cost, max_fallbacks=max_fallbacks)
+        limits = RunLimits(max_cost=max_cost, max_fallbacks=0)
         llm = LLMService(SETTINGS, limits, notify=lambda _: None)
         async with llm:
-            llm.add(SPECS[0], ScriptedBackend(answer))
+            llm.add(SPECS[0], ScriptedBackend(reply))
             async with ProcessPool(workers, llm) as pool:
                 await run(pool)
         return llm

@@ -148,7 +148,7 @@ def test_one_who_never_won_does_not_blur_differences_or_ratings_around_an_anchor
 
 
 def test_an_anchor_must_be_a_player() -> None:
-    with pytest.raises(UsageError, match="--anchor z: it is not among the rated players: a, b"):
+    with pytest.raises(UsageError, match="the anchor z is not among the rated players: a, b"):
         rate([game(0, [("a", 1), ("b", 0)])], ["a", "b"], anchor="z")
 
 

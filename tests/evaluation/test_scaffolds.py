@@ -53,7 +53,7 @@ def test_the_comparison_shows_what_a_model_lacks_that_deduces_nothing() -> None:
     assert [grid.title.split(",")[0] for grid in pairs] == [
         "m+notes − m+none", "m+deductions − m+notes", "m+deductions − m+none"
     ]  # fmt: skip
-    assert pairs[1].rows[0][0] == "games won, p among 3 differences"
+    assert pairs[1].rows[0][0] == "games won; p adjusted for 2 comparisons (Holm)"
     assert float(pairs[1].rows[0][2].lstrip("<")) < 0.05
     assert pairs[2].rows[0][0] == "primary: games won"
     assert "Primary result" in document(report).sentences[0]

@@ -44,6 +44,8 @@ class RayPool(WorkerPool):
     ) -> None:
         super().__init__(workers or 0, llm)
         self._address = address
+        self._notice: asyncio.TimerHandle | None = None
+        """Information of people if the first answer takes long."""
 
     async def __aenter__(self) -> Self:
         self._is_ours = not ray.is_initialized()
@@ -52,14 +54,11 @@ class RayPool(WorkerPool):
         self.workers = self.workers or max(1, int(ray.cluster_resources().get("CPU", 1)))
         # Ray itself must not repeat calls: the pool does.
         self._answer = ray.remote(num_cpus=1, max_retries=0)(answer_on_node)
-        notice = "Ray: a game plays or waits for a free core of the cluster"
-        self._notice = asyncio.get_running_loop().call_later(
-            SECONDS_TO_START, partial(print, notice, file=sys.stderr)
-        )
         return await super().__aenter__()
 
     async def close(self) -> None:
-        self._notice.cancel()
+        if self._notice:
+            self._notice.cancel()
         await super().close()
         if self._is_ours:
             await asyncio.to_thread(ray.shutdown)
@@ -72,6 +71,10 @@ class RayPool(WorkerPool):
                 "Ray cannot send work: the object store and the disk of this machine are full; "
                 "free the disk that Ray spills to, or start Ray with more --object-store-memory"
             ) from error
+        if self._notice is None:
+            text = "Ray: a game plays or waits for a free core of the cluster"
+            show = partial(print, text, file=sys.stderr)
+            self._notice = asyncio.get_running_loop().call_later(SECONDS_TO_START, show)
         try:
             answered: bytes = await task
         except asyncio.CancelledError:

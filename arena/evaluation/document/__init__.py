@@ -1,4 +1,4 @@
-"""What a report shows: sentences, tables and charts. A terminal, Markdown and HTML write it.
+"""Documents: the sentences, tables and charts of a result, written to a terminal, Markdown or HTML.
 
 Every result of arena is shown as a `Document`: evaluations, tournaments and analyses
 (`arena.evaluation.document.tables`), training runs (`trainers.runs.document`) and leaderboards

@@ -179,18 +179,19 @@ def game_name(report: Report) -> str:
 
 
 def comparison(report: Report, paired: PairedComparison) -> Grid:
-    """Return the differences between two players on the same deals, the primary one first."""
-    scale, is_primary, p = report.scale, paired == report.comparison, ""
-    name = "games won"
+    """Return the differences between two players on the same deals, that of the returns first."""
+    scale, name, p = report.scale, "games won", ""
     if not scale.is_win_rate:
         ends = f" ({scale.range_text} per game)" if scale.is_bounded else ""
         name = f"mean {scale.name}{ends}"
-    if is_primary:
-        name, primary = f"primary: {name}", report.difference
+    if paired == report.comparison:
+        name, returns = f"primary: {name}", report.difference
     else:
-        name, primary = f"{name}, p among {len(report.comparisons)} differences", paired.difference
+        # All pairs of scaffolds but the primary one are adjusted together.
+        adjusted = len(report.comparisons) - 1
+        name, returns = f"{name}; {adjustment_text(adjusted, adjusted)}", paired.difference
         p = p_text(paired.adjusted_p.get("difference"))
-    rows = [(name, amount(primary, scale, signed=True), p)]
+    rows = [(name, amount(returns, scale, signed=True), p)]
     if any(player.has_fallbacks for player in report.players):
         bounds = amount_range(paired.fallback_bounds, scale, signed=True)
         rows.append(("… bounds without fallback moves", bounds, ""))

@@ -79,7 +79,7 @@ def rate(
     """
     if anchor is not None and anchor not in players:
         raise UsageError(
-            f"--anchor {anchor}: it is not among the rated players: {', '.join(players)}"
+            f"the anchor {anchor} is not among the rated players: {', '.join(players)}"
         )
     outcomes = _outcomes(games, players)
     model = PlackettLuce(choices(outcomes), len(players), prior)

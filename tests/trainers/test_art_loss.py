@@ -227,7 +227,7 @@ def test_words_without_ids_are_refused() -> None:
     assert answer.logprobs is not None and answer.logprobs.content is not None
     answer.logprobs.content[0].token = "is"
     group = ArtGroup([ArtTrajectory(messages_and_choices=[ask("who"), answer])])
-    with pytest.raises(ArenaError, match="has no id .'is'.*--tokens-as-ids"):
+    with pytest.raises(ArenaError, match="has no id .'is'.*--return-tokens-as-token-ids"):
         from_art(group)
 
 

@@ -136,7 +136,7 @@ def _tokens(attempt: Attempt) -> tuple[SampledToken, ...]:
         if number is None:
             raise ArenaError(
                 "a token of the answer has no id: the server must return tokens as token_id:N "
-                "(arena serve --tokens-as-ids, vLLM --return-tokens-as-token-ids)"
+                "(arena serve, vLLM: --return-tokens-as-token-ids)"
             )
         # Importance ratios need the distribution that the token was sampled from.
         tokens.append(SampledToken(number, sampling_logprob(logprob, sampled), logprob))

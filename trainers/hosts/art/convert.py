@@ -284,7 +284,7 @@ def sampled_tokens(choice: Choice) -> tuple[SampledToken, ...]:
         if prefix != "token_id" or not number.isdigit():
             raise ArenaError(
                 f"a token of the answer has no id ({token.token!r}): the server must return tokens "
-                "as token_id:N (arena serve --tokens-as-ids, vLLM --return-tokens-as-token-ids)"
+                "as token_id:N (arena serve, vLLM: --return-tokens-as-token-ids)"
             )
         # Other servers report one number per token, which is then taken for both.
         policy_logprob = (token.model_extra or {}).get("policy_logprob", token.logprob)

@@ -62,25 +62,27 @@ def document(report: Report, beside: int = EVERY_PLAYER) -> Document:
 
     `beside` is the number of players beside each other in a table of measures.
     """
-    players, ranked = report.players, report.ranked
-    won = report.has_winner and any(player.outcomes.won is not None for player in players)
-    results = [leaderboard(report), *([outcomes(report)] if won else [])] if players else []
+    players = report.players
+    results = [leaderboard(report)] if players else []
+    if report.has_winner and any(player.outcomes.won is not None for player in players):
+        results.append(outcomes(report))
     title = "Leaderboard" if report.kind == "tournament" else "Results"
-    pairs = report.comparisons or ([report.comparison] if report.comparison else [])
-    compared = [comparison(report, pair) for pair in pairs]
+    comparisons = report.comparisons or ([report.comparison] if report.comparison else [])
+    compared = [comparison(report, each) for each in comparisons]
     models = [player for player in players if player.replies.attempts]
     replied = ([replies(models)], (), [usage(models)]) if models else ()
     turns = list(_turns(report))
     given = [(name, json_text(v)) for name, v in report.settings.items() if v is not None]
+    settings = [Grid("Settings", ["setting", "value"], given)] if given else []
     sections = (
-        Section(title, results, list(_standings(report, ranked)) if players else ()),
+        Section(title, results, list(_standings(report))),
         Section("Differences" if report.comparisons else "Difference", compared),
         Section("Measures", list(measures(report, beside)) if report.listed_measures else ()),
         Section("Pairs", [pairs_of(report)] if report.pairs else ()),
         Section("Seats", *_seats(report)),
         Section("Replies and cost", *replied),
         Section("Turn by turn", (), [c for c, _ in turns], [grid for _, grid in turns], TURNS),
-        Section("Design", details=[Grid("Settings", ["setting", "value"], given)] * bool(given)),
+        Section("Design", details=settings),
     )
     return Document(
         title=_title(report),
@@ -325,9 +327,9 @@ def usage(models: Sequence[PlayerReport]) -> Grid:
 # Charts
 
 
-def _standings(report: Report, ranked: Sequence[PlayerReport]) -> Iterator[Chart]:
+def _standings(report: Report) -> Iterator[Chart]:
     """Yield the chart of ratings, or without ratings of the results of all players."""
-    scale = report.scale
+    scale, ranked = report.scale, report.ranked
     if any(player.rating.value is not None for player in ranked):
         axis, reference = ChartAxis("rating"), None
         rows = [(player.label, player.rating) for player in ranked]

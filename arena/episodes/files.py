@@ -269,11 +269,12 @@ class ReplayFile:
     the same job, which an earlier run has left, is replaced."""
 
     def writer(self) -> ReplayWriter:
-        """Return the watcher that writes the file during the game."""
+        """Return the watcher that writes the file during the game. Raises ArenaError."""
         if not self.numbered:
-            for stale in (f"{self.stem}.jsonl", f"{self.stem}.jsonl.part"):
-                with suppress(FileNotFoundError):
-                    (self.folder / stale).unlink()
+            for name in (f"{self.stem}.jsonl", f"{self.stem}.jsonl.part"):
+                stale = self.folder / name
+                with writing(stale), suppress(FileNotFoundError):
+                    stale.unlink()
         return ReplayWriter(self.folder, self.stem)
 
     def write(self, replay: str) -> Path:

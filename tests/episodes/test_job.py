@@ -80,6 +80,14 @@ def test_a_numbered_replay_keeps_the_file_that_has_its_name(tmp_path: Path) -> N
     assert (tmp_path / "game.jsonl").read_text() == "kept"
 
 
+@pytest.mark.parametrize("numbered", [False, True])
+def test_a_folder_of_replays_that_is_a_file_is_named(tmp_path: Path, numbered: bool) -> None:
+    (tmp_path / "replays").touch()
+    place = ReplayFile(tmp_path / "replays", "game", numbered)
+    with pytest.raises(ArenaError, match=r"cannot write .*/replays/game.jsonl: "):
+        place.write("{")
+
+
 class Sleeper:
     async def act(self, observation: Observation) -> Decision:
         await asyncio.sleep(60)

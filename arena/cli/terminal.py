@@ -162,11 +162,7 @@ def settle_accounts(
     from rich.console import Console
 
     if folder is not None:
-        from arena.episodes.files import writing
-
-        path = unused_path(folder, stem, ".ledger.json")
-        with writing(path):
-            write_ledger(llm.ledger, path)
+        write_ledger(llm.ledger, unused_path(folder, stem, ".ledger.json"))
     if not quiet:
         print_grids([ledger_grid(llm.ledger)], Console(stderr=True))
 
@@ -219,9 +215,10 @@ def _accounts(tally: Tally) -> dict[str, str]:
 
 
 def write_ledger(ledger: Ledger, path: Path) -> None:
-    """Write the ledger as JSON; a reader sees the old file or the new one, never a part."""
+    """Write the ledger as JSON: a reader sees the old file or the new one. Raises ArenaError."""
     # Imported here: `arena --help` prints messages and needs no records of games.
-    from arena.episodes.files import write_whole
+    from arena.episodes.files import write_whole, writing
 
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, json.dumps(ledger.to_json(), indent=2) + "\n")
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, json.dumps(ledger.to_json(), indent=2) + "\n")

@@ -44,7 +44,7 @@ class HanabiPiers:
         probable = self.PROBABLE if notes.deck else 0.0
         if fits.max() > (CERTAIN if notes.lives == 1 else probable):
             return PlaySlot(int(fits.argmax()) + 1)
-        hints = sorted(legal.of(Hint), key=lambda hint: hint.name in notes.game.deck.colour_names)
+        hints = sorted(legal.of(Hint), key=lambda hint: hint.value in notes.game.deck.colour_names)
         if hint := self._useful_hint(notes, hints):
             return hint
         if discards := legal.of(DiscardSlot):
@@ -55,7 +55,7 @@ class HanabiPiers:
         """Return a hint about a card that fits, or one that shows a card to be useless."""
         deck, now, shown = notes.game.deck, notes.prospects, None
         for target in notes.game.others[notes.player]:
-            named_by = {h: deck.named_by[h.name] for h in hints if h.target == target}
+            named_by = {h: deck.named_by[h.value] for h in hints if h.target == target}
             for held in notes.hands[target]:
                 kind = 1 << deck.index[held.card or ""]
                 for hint, named in named_by.items():
@@ -292,7 +292,7 @@ def considered_hints(
     game, viewer = notes.game, notes.player
     # The value of each hand without a hint, computed once for all hints to it.
     before = {player: hand_value(notes, player) for player in game.others[viewer]}
-    for hint in sorted(legal.of(Hint), key=lambda hint: hint.name not in game.deck.colour_names):
+    for hint in sorted(legal.of(Hint), key=lambda hint: hint.value not in game.deck.colour_names):
         hand = [held.card for held in notes.hands[hint.target]]
         after = copy.copy(notes)
         after.update(game.hint_given(viewer, hint, hand, notes.tokens - 1))

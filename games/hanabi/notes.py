@@ -77,7 +77,7 @@ class HanabiNotes(Notes):
             case HintGiven(player, target):
                 self.moves = {**self.moves, player: event}
                 self.tokens = event.tokens
-                shown = self.game.deck.named_by[event.name]
+                shown = self.game.deck.named_by[event.value]
                 hand = [
                     held.after_hint(shown, slot in event.slots)
                     for slot, held in enumerate(self.hands[target], 1)
@@ -217,7 +217,7 @@ def _move_row(notes: HanabiNotes, player: int) -> bytearray:
     game, move = notes.game, notes.moves.get(player)
     row = bytearray(5 + game.hand_size)
     if isinstance(move, HintGiven):
-        number, colours = game.deck.hints.index(move.name), game.deck.colours
+        number, colours = game.deck.hints.index(move.value), game.deck.colours
         row[0], row[4] = (3, number + 1) if number < colours else (4, number - colours + 1)
         row[3] = (move.target - notes.player) % game.num_players + 1
         # Columns 5 and later are the slots, which are numbered from 1.

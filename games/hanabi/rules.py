@@ -62,12 +62,13 @@ class DiscardSlot(Action, template="discard slot {self.slot}"):
 
 
 @dataclass(frozen=True, slots=True)
-class Hint(Action, template="hint Player {self.target} {self.name}"):
+class Hint(Action, template="hint Player {self.target} {self.value}"):
     """Show another player all its cards of one colour or rank."""
 
     target: int
-    name: str
-    """The colour or rank, as in `HanabiDeck.hints`: `red`, `rank 2`."""
+    value: str
+    """The colour or rank, as in `HanabiDeck.hints`: `red`, `rank 2`. The field is not called `name`,
+    which in a function call is the name of the action."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +149,7 @@ class HintGiven(Event):
 
     player: int
     target: int
-    name: str
+    value: str
     """The colour or rank, as in `HanabiDeck.hints`."""
     slots: tuple[int, ...]
     tokens: int
@@ -232,9 +233,9 @@ class Hanabi(Game):
         self, player: int, hint: Hint, hand: Sequence[str | None], tokens: int
     ) -> HintGiven:
         """Return the event of a player's hint to this hand; `tokens` are left after it."""
-        named, index = self.deck.named_by[hint.name], self.deck.index
+        named, index = self.deck.named_by[hint.value], self.deck.index
         slots = [n for n, card in enumerate(hand, 1) if card and named >> index[card] & 1]
-        return HintGiven(player, hint.target, hint.name, tuple(slots), tokens)
+        return HintGiven(player, hint.target, hint.value, tuple(slots), tokens)
 
     def initial_state(self) -> HanabiState:
         """Return the position before the deal."""

@@ -67,8 +67,8 @@ class Hint(Action, template="hint Player {self.target} {self.value}"):
 
     target: int
     value: str
-    """The colour or rank, as in `HanabiDeck.hints`: `red`, `rank 2`. The field is not called `name`,
-    which in a function call is the name of the action."""
+    """The colour or rank, as in `HanabiDeck.hints`: `red`, `rank 2`. In a function call, `name` is
+    the name of the action."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ PYTEST := hypothesis pytest pytest-timeout
 ART := build/venv-art
 ART_TESTS := $(ART)/bin/python -m pytest $(TIMEOUT) tests/trainers/test_art_*.py
 
-HOSTED_FILES := $(addprefix tests/backends/test_,litellm_backend.py provider_turns.py thinking_models.py)
+HOSTED_FILES := $(addprefix tests/backends/test_,litellm_backend.py thinking_models.py)
 UNTIMED := 'not timed and not ray and not adapters and not browser'
 PARALLEL := --dist=loadfile --numprocesses
 

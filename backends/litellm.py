@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -24,12 +25,7 @@ from arena.llm.environment import address
 from arena.llm.settings import Limits, ModelOverride, Settings
 from backends import PROVIDERS, Provider
 from backends.batch_endpoints import AnthropicBatches, OpenAIBatches
-from backends.litellm_client import (
-    ModelInfo,
-    carries_reasoning_items,
-    load_litellm,
-    model_arguments,
-)
+from backends.litellm_client import ModelInfo, load_litellm, model_arguments
 from backends.litellm_transport import (
     ROUTES_WITH_CLIENT,
     HTTPExchange,
@@ -52,9 +48,7 @@ from backends.provider_errors import (
     safe_excerpt,
     status_error,
 )
-from backends.provider_turns import merge_choices, provider_turn
 
-OPENAI_URL = "https://api.openai.com/v1"
 BATCHES: dict[str, type[OpenAIBatches | AnthropicBatches]] = {
     "openai": OpenAIBatches,
     "anthropic": AnthropicBatches,
@@ -92,12 +86,7 @@ class LiteLLMBackend:
             prices.setdefault(model, _FREE_MODEL | {"litellm_provider": provider.route})
         self._info = info = ModelInfo.of(model, provider.route, override)
         self.context_length: int | None = info.context_length
-        # A gateway with OpenAI's chat API may not have this one, and litellm up to 1.82 does not
-        # carry its thoughts.
-        is_offered = provider.route == "openai" and carries_reasoning_items()
         self._base_url = address(provider.addresses, provider.keys)
-        is_openai = self._base_url in {None, OPENAI_URL}
-        self._uses_responses = is_offered and (info.uses_responses or (is_openai and info.reasons))
         self.traits = BackendTraits(
             is_remote=True,
             always_thinks=info.reasons_unasked,
@@ -146,14 +135,12 @@ class LiteLLMBackend:
     def _arguments(self, request: Request) -> dict[str, Any]:
         """Return the arguments of litellm's `acompletion`."""
         connections = connect(id(self))
-        uses_responses = self._uses_responses and not request.logprobs
-        if uses_responses:
+        if self._provider.route == "openai":
             connections.serve_responses()
         arguments: dict[str, Any] = {
             "model": self.model,
             **sampling_fields(request.sampling),
             **model_arguments(self._info, request),
-            **(self._responses_arguments(request) if uses_responses else {}),
             "api_key": self._key or None,
             "api_base": self._base_url,
             "timeout": self._timeout,
@@ -171,23 +158,12 @@ class LiteLLMBackend:
             arguments["logprobs"] = True
         return arguments
 
-    def _responses_arguments(self, request: Request) -> dict[str, Any]:
-        """Return the arguments that select OpenAI's Responses API, which carries thoughts over."""
-        # Models that think take no temperature there; litellm drops what the API does not have.
-        sampling = {"temperature": request.sampling.temperature, "top_p": request.sampling.top_p}
-        return {
-            "model": f"{self._provider.route}/responses/{self.model.partition('/')[2]}",
-            # The body, because older versions of litellm drop `store` as an argument.
-            "extra_body": {"include": ["reasoning.encrypted_content"], "store": False},
-            **{name: None if value == 1 else value for name, value in sampling.items()},
-        }
-
     def _completion(self, response: Any, request: Request, seconds: float) -> Completion:
         if not response.choices:
             raise self._retryable_error("bad_response", "answered without a choice", "")
         usage = read_usage(getattr(response, "usage", None))
-        answers = merge_choices(response.choices) if request.sampling.n == 1 else response.choices
-        choices = tuple(_read_choice(choice, self.model) for choice in answers)
+        answers = _joined(response.choices) if request.sampling.n == 1 else response.choices
+        choices = tuple(_read_choice(choice) for choice in answers)
         if self._provider.route == "cohere_chat":
             choices = tuple(_with_length_reason(choice, usage, request) for choice in choices)
         cost = getattr(response, "_hidden_params", {}).get("response_cost")
@@ -236,15 +212,23 @@ class LiteLLMBackend:
         return BackendError(f"{self.model}: {problem}{suffix}", cause, retryable=True)
 
 
-def _read_choice(wire_choice: Any, model: str) -> Choice:
+def _joined(choices: Sequence[Any]) -> Sequence[Any]:
+    """Return the one choice of an answer that litellm has split: a text, then calls of functions.
+
+    It does so with OpenAI's Responses API, which it uses for the models that have no other.
+    """
+    first, *others = choices
+    for choice in others:
+        first.message.tool_calls = first.message.tool_calls or choice.message.tool_calls
+        first.finish_reason = choice.finish_reason
+    return [first]
+
+
+def _read_choice(wire_choice: Any) -> Choice:
     choice = read_choice(wire_choice)
     # litellm keeps the refusal of some providers among their own fields.
     extra = getattr(wire_choice.message, "provider_specific_fields", None) or {}
-    return replace(
-        choice,
-        refusal=choice.refusal or str(extra.get("refusal") or ""),
-        provider_turn=provider_turn(model, wire_choice.message),
-    )
+    return replace(choice, refusal=choice.refusal or str(extra.get("refusal") or ""))
 
 
 def _with_length_reason(choice: Choice, usage: Usage, request: Request) -> Choice:

@@ -21,7 +21,6 @@ from arena.llm.backend import Price, Request, Sampling
 from arena.llm.batches import PRICE_SHARE
 from arena.llm.settings import ModelOverride
 from backends.openai_wire import tool_fields
-from backends.provider_turns import wire_messages
 
 READ_ONLY_REMARK = ".* using the `ReadOnly` qualifier"
 """Pydantic's warning about litellm's typed dictionaries."""
@@ -52,11 +51,6 @@ def load_litellm() -> Any:
         # Its log contains requests with their headers; our errors report the problems.
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     return litellm
-
-
-def carries_reasoning_items() -> bool:
-    """Return whether this version of litellm gives encrypted thoughts back to OpenAI."""
-    return "reasoning_items" in load_litellm().Message.model_fields
 
 
 def _skip_unused_callbacks(litellm: Any) -> None:
@@ -107,8 +101,6 @@ class ModelInfo:
     name: str
     """litellm's name, with the route."""
     route: str
-    uses_responses: bool
-    """OpenAI has the model in its Responses API only, or arena.toml chooses that API."""
     parameters: frozenset[str]
     """OpenAI's names of the parameters that litellm passes on."""
     is_known: bool
@@ -140,10 +132,8 @@ class ModelInfo:
         stated = _stated_facts(override) if override else {}
         facts = {**info, **stated}
         if stated:
-            # What is said of OpenAI's API is not for litellm, which would take it for routers' too.
-            mode = info.get("mode", "chat") if route == "openai" else facts.get("mode", "chat")
             key = names[1] if route in BARE_ROUTES else name
-            litellm.register_model({key: {**facts, "mode": mode, "litellm_provider": route}})
+            litellm.register_model({key: {"mode": "chat", **facts, "litellm_provider": route}})
         passed = litellm.get_supported_openai_params(names[1], custom_llm_provider=route)
         reasons = facts.get("supports_reasoning")
         if reasons is None:
@@ -151,7 +141,6 @@ class ModelInfo:
         return cls(
             name,
             route,
-            facts.get("mode") == "responses",
             frozenset(passed or ()),
             bool(facts),
             any(litellm.supports_response_schema(n) for n in names),
@@ -178,7 +167,6 @@ def _stated_facts(override: ModelOverride) -> dict[str, Any]:
     """Return the facts of a table of arena.toml, with the names of litellm's table."""
     price = override.price
     facts = {
-        "mode": "responses" if override.responses else None,
         "input_cost_per_token": price and price.input,
         "output_cost_per_token": price and price.output,
         "cache_read_input_token_cost": price and price.cached,
@@ -244,7 +232,9 @@ def model_arguments(model: ModelInfo, request: Request) -> dict[str, Any]:
 
 
 def _messages(model: ModelInfo, request: Request) -> list[dict[str, JsonValue]]:
-    messages = [*wire_messages(model.name, request)]
+    messages: list[dict[str, JsonValue]] = [
+        {"role": message.role, "content": message.content} for message in request.messages
+    ]
     if model.is_claude and model.route in MARKED_ROUTES and request.repeated:
         # The first mark covers the functions and the rules, which all games of a run share. The
         # second one covers the chat so far. A mark is found again only a limited number of

@@ -148,7 +148,9 @@ class Connections:
     def serve_responses(self) -> None:
         """Put these connections where litellm's Responses API looks for a client.
 
-        It accepts neither a session nor a client, and its cache forgets clients after an hour.
+        litellm uses it for models of OpenAI that have no other, and for functions of some that
+        think. It accepts neither a session nor a client, and its cache forgets clients after an
+        hour.
         """
         import_module("litellm.llms.custom_httpx.http_handler").get_async_httpx_client(
             llm_provider=load_litellm().LlmProviders.OPENAI,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 # What needs no torch in the folders of the tests of models and of training.
-WITHOUT_TORCH = ("litellm_backend", "provider_turns", "thinking_models", "verifiers")
+WITHOUT_TORCH = ("litellm_backend", "thinking_models", "verifiers")
 
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:

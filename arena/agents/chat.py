@@ -9,7 +9,7 @@ that is not enough, the oldest events are left out and the notebook replaces the
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter, ValidationError
@@ -139,10 +139,9 @@ class Chat:
             self._add(observation.text(self.level, self._read))
         self._read = observation.num_events
 
-    def add_reply(self, reply: str, provider_turn: dict[str, JsonValue] | None = None) -> None:
+    def add_reply(self, reply: str) -> None:
         """Record the reply of the model, which may repeat a control token that it was asked to."""
-        text = neutralise(reply, is_answer=True)
-        self.messages.append(Message("assistant", text, provider_turn))
+        self.messages.append(Message("assistant", neutralise(reply, is_answer=True)))
 
     def correct(self, text: str) -> None:
         """Answer a reply with a correction, which may quote it."""
@@ -200,9 +199,6 @@ class Attempt(BaseModel):
     reply: str = ""
     reasoning: str = ""
     refusal: str = ""
-    provider_turn: dict[str, JsonValue] | None = Field(
-        default=None, description="Of the reply: calls and signed thoughts, for later requests."
-    )
     finish_reason: FinishReason = "stop"
     failure: AttemptFailure | None = None
     excerpt: str = Field(default="", description="Text that shows the failure.")
@@ -228,9 +224,8 @@ class Attempt(BaseModel):
     def of_request(cls, request: Request, before: Sequence[Message]) -> Self:
         """Return an attempt without an answer; `before` are the messages of the last request."""
         kept = common_prefix_length(before, request.messages)
-        # A turn is stored once, with the attempt that it answers.
-        new = tuple(replace(message, provider_turn=None) for message in request.messages[kept:])
-        return cls(kept=kept, messages=new, sampling=non_default_fields(request.sampling))
+        sampling = non_default_fields(request.sampling)
+        return cls(kept=kept, messages=request.messages[kept:], sampling=sampling)
 
     def with_answer(self, completion: Completion, reading: Reading) -> Self:
         """Return the attempt with its answer and the parsed action or failure."""
@@ -240,7 +235,6 @@ class Attempt(BaseModel):
                 "reply": choice.text,
                 "reasoning": choice.reasoning,
                 "refusal": choice.refusal,
-                "provider_turn": choice.provider_turn,
                 "finish_reason": choice.finish_reason,
                 "failure": reading.failure,
                 "excerpt": reading.excerpt if reading.failure else "",
@@ -265,13 +259,7 @@ class Attempt(BaseModel):
 
     def choice(self) -> Choice:
         """Return what the model has answered, without its tokens."""
-        return Choice(
-            self.reply,
-            self.finish_reason,
-            self.reasoning,
-            self.refusal,
-            provider_turn=self.provider_turn,
-        )
+        return Choice(self.reply, self.finish_reason, self.reasoning, self.refusal)
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return the record as JSON. Fields that have their default value are omitted."""

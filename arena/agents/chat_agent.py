@@ -157,7 +157,7 @@ class ChatAgent:
         reply = choice.text or choice.refusal or NO_ANSWER
         # The end is kept, because the action is usually last.
         kept = reply[-LONGEST_TOKEN * self._options.sampling.max_tokens :]
-        self._chat.add_reply(kept, choice.provider_turn if kept == reply else None)
+        self._chat.add_reply(kept)
         if self._keeps_notes and (notes := own_notes(reply)) is not None:
             self._chat.scratchpad = notes
         return read_reply(choice.text, observation, choice.finish_reason, choice.refusal)

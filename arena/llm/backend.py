@@ -28,9 +28,6 @@ class Message:
 
     role: Role
     content: str
-    provider_turn: dict[str, JsonValue] | None = field(default=None, compare=False)
-    """Data of a reply that its provider wants back in later requests: calls of functions,
-    thoughts, their signatures. Only its own backend reads it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +124,6 @@ class Choice:
     """Why the provider or the model would not answer, where it says so in a field of its own."""
     tokens: tuple[Token, ...] = ()
     """Empty unless asked for and known."""
-    provider_turn: dict[str, JsonValue] | None = None
-    """See `Message`."""
 
 
 @dataclass(frozen=True, slots=True)

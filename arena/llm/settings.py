@@ -149,7 +149,6 @@ class ModelOverride(BaseModel):
     max_reply: int | None = Field(None, ge=1, description="Longest reply in tokens.")
     thinks: bool | None = Field(None, description="It thinks before each answer.")
     tools: bool | None = Field(None, description="It can call functions.")
-    responses: bool | None = Field(None, description="Use OpenAI's Responses API.")
 
     @model_validator(mode="after")
     def _has_whole_price(self) -> Self:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import socket
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,8 +15,13 @@ from misbehaving import Misbehaving
 from provider_formats import THOUGHTS, limit_of
 
 from arena.agents.action_tools import action_tools
+from arena.agents.chat import ChatOptions, attempts_in
 from arena.core.errors import BackendError
+from arena.episodes.files import ReplayWriter
+from arena.episodes.match import Match, play
+from arena.episodes.record import Episode
 from arena.llm.backend import Completion, Message, Request, Sampling
+from arena.llm.service import LLMService
 from arena.llm.settings import Settings
 from arena.plugins.catalog import make_game
 from backends import PROVIDERS
@@ -207,3 +214,104 @@ def test_an_address_without_a_server_is_named_without_objects(
     with pytest.raises(BackendError, match=str(port)) as caught:
         ask(prefix)
     assert " object" not in str(caught.value) and "<" not in str(caught.value)
+
+
+def test_models_without_chat_completions_are_called_by_the_responses_api(
+    server: Misbehaving,
+) -> None:
+    """The library knows which; its own connections would hide the wait, and stay open."""
+    thinking = Sampling(max_tokens=8000, reasoning_effort="low")
+    server.script(["reasoning", "tool_call", "rate_limit_after"])
+    thought = ask("openai", "o3-pro", sampling=thinking)
+    assert server.asked[-1].path == "/v1/responses" and limit_of(server.asked[-1].body) == 8000
+    assert (thought.text, thought.usage.reasoning_tokens) == ("suggest", 4)
+    assert thought.choices[0].reasoning == THOUGHTS and thought.cost
+    called = ask("openai", "o3-pro", sampling=thinking, tools=action_tools(CLUEDO))
+    assert [c.text for c in called.choices] == [f"suggest\n{CALL}"]
+    assert called.choices[0].finish_reason == "tool_calls"
+    with pytest.raises(BackendError) as caught:
+        ask("openai", "o3-pro")
+    assert (caught.value.cause, caught.value.retry_after) == ("rate_limit", 1)
+
+
+SPECS = ("anthropic", "gemini", "openrouter", "openai:gpt-5-mini")
+
+
+def first_bid(body: Any) -> str:
+    bids = re.findall(r"Your actions: bid (\w+)", json.dumps(body))
+    return f"Action: bid {bids[-1]}"
+
+
+def play_goofspiel(specs: list[str], answers: Any, folder: Path, notices: list[str]) -> Episode:
+    """Play a game in which each model is asked five times; return it with its ledger."""
+
+    async def go() -> Episode:
+        async with LLMService(Settings.load(), notify=notices.append) as llm:
+            sampling = Sampling(max_tokens=4000, reasoning_effort="low")
+            match = Match(
+                make_game("goofspiel", players=3), specs, 3,
+                chat=ChatOptions("append", answers, sampling=sampling),
+            )  # fmt: skip
+            episode = await play(match, match.seat(llm), watchers=[ReplayWriter(folder, "game")])
+            total: Any = llm.ledger.to_json()["total"]
+            notices.append(json.dumps(total["engines"]))
+            return episode
+
+    return asyncio.run(go())
+
+
+@pytest.mark.parametrize("answers", ["text", "tools"])
+@pytest.mark.parametrize("spec", SPECS)
+def test_a_chat_goes_on_with_texts_only(
+    spec: str, answers: str, server: Misbehaving, tmp_path: Path
+) -> None:
+    """A call without its signed thought would be refused, and no seat reads another's thoughts."""
+
+    server.answer = first_bid
+    server.script(["reasoning"] * 10)
+    episode = play_goofspiel([spec, "bot:random", spec], answers, tmp_path, [])
+    assert not episode.failures and len(server.asked) == 10
+    for asked in server.asked:
+        sent = {name: text for name, text in asked.body.items() if name != "tools"}
+        assert THOUGHTS not in json.dumps(sent)
+        assert not re.search(
+            '"(tool_use|tool_calls|functionCall|thinking_blocks)"', json.dumps(sent)
+        )
+    kept = [a.reasoning for ply in episode.plies for a in attempts_in(ply.decision)]
+    assert kept == [THOUGHTS] * 10
+
+
+@pytest.mark.parametrize(
+    ("prefix", "model", "engine"),
+    [
+        ("anthropic", "claude-haiku-4-5", "claude-haiku-4-5"),
+        ("gemini", "", "gemini-2.5-flash"),
+        ("openai", "o3-pro", "o3-pro"),
+        ("openrouter", "openai/gpt-5-mini", "openai/gpt-5-mini [Maker, fp_1]"),
+    ],
+)
+def test_an_answer_names_its_engine(
+    prefix: str, model: str, engine: str, server: Misbehaving
+) -> None:
+    server.fingerprint = "fp_1"
+    assert ask(prefix, model).engine == engine
+
+
+def test_a_change_of_the_engine_is_a_warning_and_in_replay_and_ledger(
+    server: Misbehaving, tmp_path: Path
+) -> None:
+    def changing(body: Any) -> str:
+        server.fingerprint = f"fp_{1 + server.ledger.requests // 4}"
+        return first_bid(body)
+
+    spec, notices = f"{server.openai_url}#tiny", list[str]()
+    server.answer = changing
+    episode = play_goofspiel([spec, "bot:random", "bot:random"], "text", tmp_path, notices)
+    one, two = "tiny [Maker, fp_1]", "tiny [Maker, fp_2]"
+    assert (
+        f"{spec}: the engine has changed during the run: first {one}, now {two}; replays and the "
+        "ledger name the engine of each answer"
+    ) in notices
+    engines = [a.engine for ply in episode.plies for a in attempts_in(ply.decision)]
+    assert engines == [one] * 3 + [two] * 2
+    assert json.loads(notices[-1]) == {one: 3, two: 2}

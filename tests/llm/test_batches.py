@@ -16,13 +16,7 @@ from arena.llm.backend import BackendTraits, Completion, Message, Request, Sampl
 from arena.llm.batches import PRICE_SHARE, BatchJournal, StoredBatch
 from arena.llm.service import LLMService
 from arena.llm.settings import RunLimits, Settings
-from backends import litellm as backends_litellm
-from backends.litellm_client import (
-    READ_ONLY_REMARK,
-    carries_reasoning_items,
-    halves_price,
-    load_litellm,
-)
+from backends.litellm_client import READ_ONLY_REMARK, halves_price, load_litellm
 
 pytestmark = pytest.mark.filterwarnings(f"ignore:{READ_ONLY_REMARK}:UserWarning")
 
@@ -257,13 +251,9 @@ def test_models_that_cannot_be_batched(tmp_path: Path) -> None:
         LLMService(batches=True, cache=tmp_path / "answers.cache")
 
 
-def test_models_that_think_are_batched_by_the_responses_api(
-    server: BatchServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+def test_models_without_chat_completions_are_batched_by_the_responses_api(
+    server: BatchServer, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(backends_litellm, "OPENAI_URL", server.openai_url)
-    if not carries_reasoning_items():
-        pytest.skip("this litellm does not carry encrypted thoughts")
-    (answer,) = answers(tmp_path, "openai:gpt-5", requests(1))
-    assert answer.text == "ok" and answer.cost
-    assert answer.choices[0].provider_turn is not None
-    assert server.bodies[0]["include"] == ["reasoning.encrypted_content"]
+    (answer,) = answers(tmp_path, "openai:o3-pro", requests(1))
+    assert answer.text == "Action: pass" and answer.cost and not server.direct
+    assert "input" in server.bodies[0]

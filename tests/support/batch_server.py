@@ -22,8 +22,7 @@ from typing import Any
 
 from loopback_server import LoopbackServer, QuietHandler
 from misbehaving import openai_answer
-from provider_formats import anthropic_answer, words_in
-from signed_thoughts import SignedThoughts
+from provider_formats import anthropic_answer, responses_answer, words_in
 
 
 class BatchServer(LoopbackServer):
@@ -172,9 +171,7 @@ class BatchServer(LoopbackServer):
         if fault == "expired":
             return line | {"error": {"code": "batch_expired", "message": "not in time"}}
         if "input" in body:
-            speaks = SignedThoughts()
-            thought = speaks._responses(body)
-            speaks._server.server_close()
+            thought = responses_answer(body, text, prompt, reply, "reasoning")
             return line | {"response": {"status_code": 200, "body": thought}}
         answer: Any = {"error": {"message": "told to fail", "type": "error"}}
         if not fault:

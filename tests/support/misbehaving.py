@@ -27,7 +27,14 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
 
-from provider_formats import THOUGHTS, anthropic_answer, gemini_answer, thinking_of, words_in
+from provider_formats import (
+    THOUGHTS,
+    anthropic_answer,
+    gemini_answer,
+    responses_answer,
+    thinking_of,
+    words_in,
+)
 
 LONG_TEXT = "accuse nobody. " * 70_000  # A bit over 1 MB.
 PRICE = 1e-6  # US dollars for each token.
@@ -37,7 +44,11 @@ ANSWERS = (
     *("truncated", "thought_out", "finish_error", "billed_error"),
 )
 """What is answered with 200 in the promised format, and billed."""
-OTHER_FORMATS = {"/messages": anthropic_answer, ":generateContent": gemini_answer}
+OTHER_FORMATS = {
+    "/messages": anthropic_answer,
+    ":generateContent": gemini_answer,
+    "/responses": responses_answer,
+}
 """By the end of the path."""
 
 # What a provider says with a status of its own. The body is OpenRouter's or Cohere's error.
@@ -163,6 +174,8 @@ class Misbehaving:
         self.cost = cost
         self.usage = usage
         self.usage_of = usage_of
+        self.fingerprint = ""
+        """Fingerprint of the engine in answers in OpenAI's format, beside its maker."""
         self.latency = latency
         self.fail_rate = fail_rate
         self.faults = faults
@@ -258,7 +271,7 @@ class Misbehaving:
             ]
             await _send(writer, 200, {"object": "list", "data": listed})
             return
-        if "messages" not in (asked.body or {}) and "contents" not in (asked.body or {}):
+        if {"messages", "contents", "input"}.isdisjoint(asked.body or {}):
             await _send(writer, 404, {"error": "this server only chats"})
             return
         self.ledger.requests += 1
@@ -302,6 +315,8 @@ class Misbehaving:
                 return answer
         body = openai_answer(asked.body, text, prompt, answered, behaviour)
         body["id"] = f"gen-{self.ledger.requests}"
+        if self.fingerprint:
+            body |= {"provider": "Maker", "system_fingerprint": self.fingerprint}
         if self.cost is not None:
             body["usage"]["cost"] = self.cost
         if self.usage_of is not None:

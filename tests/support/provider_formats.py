@@ -1,4 +1,4 @@
-"""Answers in the formats of Anthropic and Gemini, and word counts of requests in any format."""
+"""Answers in the formats of Anthropic, Gemini and OpenAI's responses; word counts of requests."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ THOUGHTS = "Who has the rope?"
 def limit_of(body: Any) -> int:
     """The longest reply that a request allows, in tokens."""
     config = body.get("generationConfig", {})
-    limit = body.get("max_completion_tokens") or body.get("max_tokens")
+    names = ("max_completion_tokens", "max_output_tokens", "max_tokens")
+    limit = next((body[name] for name in names if body.get(name)), None)
     return int(limit or config.get("max_output_tokens") or 0)
 
 
@@ -21,7 +22,8 @@ def words_in(value: Any) -> int:
         return len(value.split())
     if isinstance(value, list):
         return sum(map(words_in, value))
-    parts = ("messages", "contents", "content", "parts", "text", "system", "system_instruction")
+    parts = ("messages", "contents", "content", "parts", "text", "system", "system_instruction",
+             "input")  # fmt: skip
     return sum(words_in(value[part]) for part in parts if part in value)
 
 
@@ -78,4 +80,32 @@ def gemini_answer(body: Any, text: str, prompt: int, answered: int, behaviour: s
             "totalTokenCount": prompt + answered,
         },
         "modelVersion": "gemini-2.5-flash",
+    }
+
+
+def responses_answer(body: Any, text: str, prompt: int, answered: int, behaviour: str) -> Any:
+    """An answer of OpenAI's Responses API: a thought, a text, and perhaps a call after it."""
+    thought = thinking_of(body, behaviour)
+    summary = [{"type": "summary_text", "text": THOUGHTS}] if thought else []
+    written = [{"type": "output_text", "text": text, "annotations": []}]
+    said = {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed"}
+    output: list[Any] = [{"type": "reasoning", "id": "rs_1", "summary": summary}]
+    output.append({**said, "content": written})
+    if behaviour == "tool_call":
+        call = {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "play"}
+        output.append({**call, "arguments": json.dumps({"action": text}), "status": "completed"})
+    usage = {"input_tokens": prompt, "output_tokens": answered, "total_tokens": prompt + answered}
+    details = {"reasoning_tokens": thought}
+    return {
+        "id": "resp_1",
+        "object": "response",
+        "created_at": 1,
+        "status": "completed",
+        "model": body["model"],
+        "output": output,
+        "parallel_tool_calls": False,
+        "tool_choice": "auto",
+        "tools": [],
+        "usage": usage
+        | {"input_tokens_details": {"cached_tokens": 0}, "output_tokens_details": details},
     }

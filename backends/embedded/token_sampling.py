@@ -38,10 +38,6 @@ class SamplingParams:
     guided_json: dict[str, JsonValue] | None = None
     """A JSON schema."""
     top_logprobs: int = 0
-    top_k: int = 0
-    """Sample among this many most probable tokens; 0 or -1 takes all."""
-    min_p: float = 0.0
-    """Least probability of a token, as a share of that of the most probable one."""
     min_tokens: int = 0
     """Tokens before an end token, unless a guide allows nothing else."""
 
@@ -53,8 +49,6 @@ class SamplingParams:
             raise UsageError(f"top_p={self.top_p}: must be above 0 and at most 1")
         if self.max_tokens < 1:
             raise UsageError(f"max_tokens={self.max_tokens}: must be at least 1")
-        if self.top_k < -1 or not 0.0 <= self.min_p <= 1.0:
-            raise UsageError("top_k must be at least -1, min_p 0 to 1")
         if self.guided_choice and self.guided_json is not None:
             raise UsageError("only one of guided_choice and guided_json can be set")
 
@@ -103,8 +97,8 @@ def sample_token(
 
     Args:
         logprobs: The log-probabilities of one row [vocabulary].
-        params: Temperature, min-p, top-k and top-p, applied in this order, as in vLLM; temperature
-            0 takes the most probable token, with probability 1.
+        params: Temperature and top-p, applied in this order, as in vLLM; temperature 0 takes the
+            most probable token, with probability 1.
         uniform: A uniform random number in [0, 1).
         allowed: The token ids that may be sampled, ascending; None allows all.
     """
@@ -116,10 +110,6 @@ def sample_token(
         # p_i is proportional to exp(score_i / T); subtracting the maximum prevents overflow.
         scaled = scores if params.temperature == 1.0 else scores / params.temperature
         weights = np.exp(scaled - scaled.max())  # not normalised
-        if params.min_p > 0.0:
-            weights[weights < params.min_p] = 0.0  # The largest weight is 1.
-        if 0 < params.top_k < len(weights):
-            weights[np.argsort(-weights, kind="stable")[params.top_k :]] = 0.0
         if params.top_p < 1.0:
             weights[~_nucleus_mask(weights, params.top_p)] = 0.0
         cumulative = weights.cumsum()

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 ChoiceToken = tuple[int, "GeneratedToken"]
 """A token, after the index of its choice."""
-SAMPLING_FIELDS = ("temperature", "top_p", "top_k", "min_p", "min_tokens", "stop")
+SAMPLING_FIELDS = ("temperature", "top_p", "min_tokens", "stop")
 """Fields of a body that the sampler has under the same name."""
 LONG_TEXT = 20_000
 """Characters; a text of this length is tokenized within a few milliseconds."""

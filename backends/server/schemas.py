@@ -287,6 +287,7 @@ class SamplingBody(EndpointBody):
         **dict.fromkeys(("presence_penalty", "frequency_penalty", "thinking_token_budget"), 0),
         **dict.fromkeys(("length_penalty", "repetition_penalty", "best_of"), 1),
         **{"logit_bias": {}, "chat_template_kwargs": {}, "modalities": ["text"], "suffix": ""},
+        **{"top_k": -1, "min_p": 0},
         **{"add_generation_prompt": True, "function_call": "none"},
         "response_format": {"type": "text"},
     }
@@ -298,8 +299,6 @@ class SamplingBody(EndpointBody):
     model: str = ""
     temperature: float = Field(1.0, ge=0, le=2)
     top_p: float = Field(1.0, gt=0, le=1)
-    top_k: int = Field(0, ge=-1)
-    min_p: float = Field(0.0, ge=0, le=1)
     min_tokens: int = Field(0, ge=0)
     n: int = Field(1, ge=1, le=MAX_CHOICES)
     seed: int | None = Field(None, ge=-_INT64, lt=_INT64)

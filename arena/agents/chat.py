@@ -2,8 +2,9 @@
 
 The system message holds the rules and the form of an answer. After it, the chat grows by the news
 of each decision (`append`: cheap, since a provider caches what it has read), or is rebuilt at each
-decision from the whole observation (`fresh`). A chat that exceeds the context is rebuilt too; if
-that is not enough, the oldest events are left out and the notebook replaces them.
+decision from the whole observation (`fresh`). A chat that exceeds the context loses its oldest
+replies, and if that is not enough its oldest events, which the notebook of the game replaces. The
+newest notes of the model itself stay.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter, ValidationError
 
+from arena.agents.notebook import own_notes
 from arena.agents.reply.reading import Reading, ReplyFailure
 from arena.core.errors import ArenaError, BackendError, FailureCause
 from arena.core.event import Decision
@@ -125,19 +127,19 @@ class Chat:
         self.level = level
         self.messages = [opening]
         self.scratchpad = ""
-        """The model's own notes, which a rebuilt chat repeats."""
+        """The model's own notes, for a chat without the reply in which it wrote them."""
         self.forgotten = 0
         """Number of the oldest events that were left out to save space."""
-        # Number of events that the chat holds already.
-        self._read = 0
+        self._asked: list[Observation] = []
+        """Observations of the questions: the last one in each message of the user."""
 
     def ask(self, observation: Observation) -> None:
         """Ask for a decision, with the news or the whole observation."""
-        if self.mode == "fresh" or len(self.messages) == 1:
-            self._rebuild(observation)
+        if self.mode == "fresh" or not self._asked:
+            self.messages[1:], self._asked = [], [observation]
+            self._begin_at(0)
         else:
-            self._add(observation.text(self.level, self._read))
-        self._read = observation.num_events
+            self._add(observation.text(self.level, self._asked[-1].num_events), observation)
 
     def add_reply(self, reply: str) -> None:
         """Record the reply of the model, which may repeat a control token that it was asked to."""
@@ -145,42 +147,56 @@ class Chat:
 
     def correct(self, text: str) -> None:
         """Answer a reply with a correction, which may quote it."""
-        self._add(neutralise(text))
+        self._add(neutralise(text), self._asked[-1])
 
     @property
     def repeated(self) -> int:
         """Number of messages at the start that the next request repeats."""
         return 1 if self.mode == "fresh" else len(self.messages)
 
-    def shorten(self, observation: Observation) -> bool:
+    def shorten(self) -> bool:
         """Ask the same in fewer words; return False if nothing can be left out any more.
 
-        The first call rebuilds the chat as one message, without repetitions. Each further call
-        leaves out half of the remaining events.
+        The older half of the replies goes: the first message then tells all events up to the first
+        reply that stays. The newest notes of the model stay. If no older reply is left, half of the
+        remaining events of the first message go; at last all replies do.
         """
-        # Only one question: the chat was rebuilt already, so events must go. Halving reaches the
-        # end after log2(events) calls.
-        if len(self.messages) <= 2:
-            if observation.num_events - self.forgotten < 2:
-                return False
-            self.forgotten += (observation.num_events - self.forgotten + 1) // 2
-        self._rebuild(observation)
+        replies = self.messages[2::2]
+        noted = [number for number, reply in enumerate(replies) if own_notes(reply.content)]
+        older = noted[-1] if noted else len(replies)
+        events = self._asked[0].num_events - self.forgotten
+        if older:
+            self._begin_at((older + 1) // 2)
+        elif events >= 2:
+            # Halving reaches the end after log2(events) calls.
+            self.forgotten += (events + 1) // 2
+            self._begin_at(0)
+        elif replies:
+            self._begin_at(len(replies))
+        else:
+            return False
         return True
 
-    def _rebuild(self, observation: Observation) -> None:
-        del self.messages[1:]
-        text = observation.text(self.level, forget=self.forgotten)
-        # Last, so that a provider's cache of prompts keeps the events before.
-        own = f"\nYour notes:\n{neutralise(self.scratchpad)}" if self.scratchpad else ""
-        self._add(text + own)
+    def _begin_at(self, question: int) -> None:
+        """Replace the messages up to a question, by number, by the whole observation then."""
+        self._asked = self._asked[question:]
+        text = self._asked[0].text(self.level, forget=self.forgotten)
+        # The system message is before the questions, and a reply behind each but the last.
+        replies = self.messages[2 + 2 * question :]
+        if self.scratchpad and not any(own_notes(message.content) for message in replies):
+            # Last, so that a provider's cache of prompts keeps the events before.
+            text += f"\nYour notes:\n{neutralise(self.scratchpad)}"
+        self.messages[1:] = [Message("user", text), *replies]
 
-    def _add(self, text: str) -> None:
+    def _add(self, text: str, observation: Observation) -> None:
         """Add user text. Roles must alternate, so it extends a message without an answer."""
         last = self.messages[-1]
         if last.role == "user":
             self.messages[-1] = Message("user", f"{last.content}\n{text}")
+            self._asked[-1] = observation
         else:
             self.messages.append(Message("user", text))
+            self._asked.append(observation)
 
 
 AttemptFailure = ReplyFailure | Literal["provider_error"]

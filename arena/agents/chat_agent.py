@@ -20,9 +20,10 @@ from pydantic import JsonValue
 from arena.agents.action_tools import action_tools
 from arena.agents.agent import Seat
 from arena.agents.chat import ACTION_SCHEMA, Attempt, Chat, ChatOptions, attempts_in, opening
+from arena.agents.notebook import own_notes
 from arena.agents.reply.reader import read_reply, visible
 from arena.agents.reply.reading import Reading, correction
-from arena.agents.scaffold import INSTRUCTION, check_scaffold, own_notes, text_level_of
+from arena.agents.scaffold import INSTRUCTION, check_scaffold, text_level_of
 from arena.core.errors import BackendError, ContextOverflow, StopPlaying, UsageError
 from arena.core.event import Decision
 from arena.core.observation import Observation
@@ -102,7 +103,7 @@ class ChatAgent:
         for left, attempt in zip(range(len(attempts) - 1, -1, -1), attempts, strict=True):
             self.last_request = Request(tuple(self._chat.messages))
             if attempt.cause == "context_length":
-                self._chat.shorten(observation)
+                self._chat.shorten()
             elif attempt.failure != "provider_error":
                 reading = self._read(attempt.choice(), observation)
                 if reading.action is None and left:
@@ -123,7 +124,7 @@ class ChatAgent:
                 attempts.append(attempt.with_error(error))
                 # Shortening costs no attempt: the model has not seen the question. Each round
                 # removes text, so the loop ends.
-                if not isinstance(error, ContextOverflow) or not self._chat.shorten(observation):
+                if not isinstance(error, ContextOverflow) or not self._chat.shorten():
                     return Reading(None, None, str(error))
                 messages = tuple(self._chat.messages)
                 request = replace(request, messages=messages, repeated=self._chat.repeated)

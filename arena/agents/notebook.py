@@ -22,6 +22,7 @@ later decisions. A later line about a thing replaces the earlier one.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from itertools import combinations
 
@@ -31,8 +32,19 @@ NOTES, NOTES_END = "<notes>\n", "</notes>\n"
 """Marks around an entry."""
 UNKNOWN = "?"
 LACKS, HAS, OR = " lacks ", " has ", " or "
+LONGEST_NOTES = 2000
+"""Characters of the notes of a scratchpad that are kept."""
 MOST_PLACES = 7
 """Most places of a game: with more, the labels of a row have no common token."""
+
+
+_BLOCK = re.compile(r"<notes>(.*?)</notes>", re.DOTALL | re.IGNORECASE)
+
+
+def own_notes(reply: str) -> str | None:
+    """Return the newest notes of a reply, cut to the length that is kept; None without notes."""
+    blocks = _BLOCK.findall(reply)
+    return blocks[-1].strip()[:LONGEST_NOTES] if blocks else None
 
 
 def split_entry(reply: str) -> tuple[str, str]:
@@ -75,10 +87,6 @@ class ModelNotebook:
         self.single = start.single
         self.places = dict(zip(place_labels(start.places), start.places, strict=True))
         self._kinds = dict(zip(start.things, start.kinds, strict=True))
-        self.forget()
-
-    def forget(self) -> None:
-        """Begin again: the chat is rebuilt, without the entries."""
         self.possible: dict[str, tuple[str, ...]] = {}
         self.left = ""
 

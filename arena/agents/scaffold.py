@@ -7,23 +7,18 @@ whenever the chat is rebuilt.
 
 from __future__ import annotations
 
-import re
-
 from arena.agents.agent import Seat
+from arena.agents.notebook import LONGEST_NOTES
 from arena.core.errors import UsageError
 from arena.core.observation import TextLevel
 from arena.core.spec import Scaffold, Spec
 
-LONGEST_NOTES = 2000
-"""Characters of a model's own notes that are kept."""
 INSTRUCTION = (
     "You may keep notes: write <notes>…</notes> before your action. The newest block replaces the "
     f"one before, up to {LONGEST_NOTES} characters, and you can read it at later decisions, even "
     "when your replies are left out."
 )
 """Part of the system message of a model with a scratchpad."""
-
-_NOTES = re.compile(r"<notes>(.*?)</notes>", re.DOTALL | re.IGNORECASE)
 
 
 def text_level_of(spec: str, default: TextLevel) -> TextLevel:
@@ -44,9 +39,3 @@ def check_scaffold(scaffold: Scaffold | None, seat: Seat) -> None:
             f"seat {seat.player}: guided replies hold a legal action and nothing else, so the "
             f"scaffold '{scaffold}' has no effect; use --free"
         )
-
-
-def own_notes(reply: str) -> str | None:
-    """Return the newest notes of a reply, cut to the length that is kept; None without notes."""
-    blocks = _NOTES.findall(reply)
-    return blocks[-1].strip()[:LONGEST_NOTES] if blocks else None

@@ -77,9 +77,6 @@ class BeliefObserver:
     def _read(self, attempts: list[Attempt]) -> None:
         """Read the notebook entries of the replies, if there are any."""
         for attempt in attempts:
-            # The chat was rebuilt, without its entries.
-            if attempt.cause == "context_length" and self._notebook:
-                self._notebook.forget()
             notebook = self._notebook or self._new_notebook(attempt.reply)
             if notebook is not None:
                 notebook.read(attempt.reply)

@@ -39,6 +39,8 @@ __all__ = ["GeneratedToken", "QueueFull", "Sampler", "SamplingParams"]
 
 
 SamplingPrecision = Literal["float32", "bf16"]
+RESERVED_SHARE = 1 / 4
+"""Most of the context that is kept free for an answer."""
 
 
 class QueueFull(BackendError):
@@ -147,7 +149,7 @@ class Sampler:
             adapter: Name of a loaded adapter; None for the base weights.
 
         Raises:
-            ContextOverflow: Not even one token fits after the prompt.
+            ContextOverflow: The answer may not fit after the prompt (see RESERVED_SHARE).
             QueueFull: Too many requests are waiting.
             UsageError: Unknown adapter, invalid prompt or invalid parameters.
             BackendError: The sampler was closed.
@@ -174,10 +176,12 @@ class Sampler:
         vocabulary = self._batcher.model.architecture.vocabulary
         if not prompt or not all(0 <= token < vocabulary for token in prompt):
             raise UsageError("the prompt is empty, or contains ids outside the vocabulary")
-        if len(prompt) >= self.context_length:
+        # The end of the context must not cut an answer off.
+        room = max(1, min(params.max_tokens, int(RESERVED_SHARE * self.context_length)))
+        if len(prompt) + room > self.context_length:
             raise ContextOverflow(
-                f"the prompt has {len(prompt)} tokens; the context of {self.name} is "
-                f"{self.context_length} tokens, including the answer"
+                f"the prompt has {len(prompt)} tokens and the answer needs {room}; the context of "
+                f"{self.name} is {self.context_length} tokens"
             )
         # Checked before the request is hashed and tokenized for its constraint.
         if (waiting := len(self._batcher.waiting)) >= self._max_queue:

@@ -125,8 +125,7 @@ class CompletionEndpoints:
             SamplingParams,
             **{name: getattr(body, name) for name in SAMPLING_FIELDS},
             **body.guide,
-            # An answer ends with the context, too.
-            max_tokens=max_tokens or self._sampler.context_length,
+            max_tokens=max_tokens or max(1, self._sampler.context_length - len(prompt)),
             top_logprobs=top_logprobs,
         )
         seeds = [None if body.seed is None else body.seed + number for number in range(body.n)]

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from arena.agents.chat import Attempt, Chat, ChatOptions, requests_of, system_me
 from arena.agents.seating import make_agent
 from arena.core.errors import StopPlaying, UsageError
 from arena.core.game import Game
+from arena.core.observation import Observation
 from arena.core.seeds import stream
 from arena.episodes.files import ReplayWriter
 from arena.episodes.match import Match, play
@@ -310,17 +312,53 @@ def test_models_play_every_game(name: str) -> None:
     assert not episode.failures and episode.outcome
 
 
-def test_a_chat_of_a_game_without_a_notebook_is_shortened_too() -> None:
-    game = make_game("goofspiel")
-    state = game.initial_state()
-    while state.to_act[0] < 0:
-        state.apply(-1, state.sample_chance(stream(1, "chance")))
-    chat = Chat(system_message(game))
-    chat.ask(state.observe(0))
-    before = chat.messages[-1].content
-    while chat.shorten(state.observe(0)):
-        pass
-    assert chat.messages[-1].content.splitlines()[-1] == before.splitlines()[-1]
+@pytest.mark.parametrize(
+    ("noted", "left"),
+    [
+        (None, [[0, 1, 2, 3, 4, 5], [3, 4, 5], [5], []]),
+        (2, [[0, 1, 2, 3, 4, 5], [1, 2, 3, 4, 5], [2, 3, 4, 5]]),
+    ],
+    ids=["plain", "with notes"],
+)
+@pytest.mark.parametrize(
+    "game", [CLUEDO, make_game("goofspiel", cards=9)], ids=["cluedo", "goofspiel"]
+)
+def test_shortening_leaves_out_the_oldest_replies_and_then_events(
+    game: Game, noted: int | None, left: list[list[int]]
+) -> None:
+    """`noted` is the number of the reply with notes; `left` are the replies after each step."""
+    rng, questions = stream(1, "moves"), list[Observation]()
+    state, chat = game.initial_state(), Chat(system_message(game), level="events")
+    while len(questions) < 7:
+        player = state.to_act[0]
+        if player == 0:
+            chat.ask(state.observe(0))
+            chat.add_reply(f"{len(questions)}{'<notes>a</notes>' * (len(questions) == noted)}")
+            questions.append(state.observe(0))
+        if player < 0:
+            state.apply(player, state.sample_chance(rng))
+        else:
+            state.apply(player, rng.choice(game.fallback_actions(state.observe(player))))
+    chat.messages.pop()  # The last question has no answer yet.
+    found = []
+    while not chat.forgotten:
+        replies = [int(message.content[0]) for message in chat.messages[2::2]]
+        found.append(replies)
+        # No event is left out, or in the chat twice.
+        texts = [message.content for message in chat.messages[1::2]]
+        assert texts[0] == questions[6 - len(replies)].text("events")
+        assert texts[1:] == [
+            question.text("events", before.num_events)
+            for before, question in pairwise(questions[6 - len(replies) :])
+        ]
+        assert chat.shorten()
+    assert found == left
+    while chat.shorten():
+        assert (
+            chat.messages[1].content.splitlines()[-1]
+            == questions[6 - len(chat.messages[2::2])].text("events").splitlines()[-1]
+        )
+    assert len(chat.messages) == 2, "at last the notes go, too"
 
 
 def test_options_are_recorded(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from arena.agents.agent import Seat
 from arena.agents.chat import ChatOptions
-from arena.agents.scaffold import LONGEST_NOTES, own_notes
+from arena.agents.notebook import LONGEST_NOTES, own_notes
 from arena.agents.seating import make_agent
 from arena.core.errors import UsageError
 from arena.core.seeds import stream
@@ -103,20 +103,24 @@ def test_own_notes_come_back_when_the_chat_is_built_anew() -> None:
     assert not any("Your notes" in last(request) for request in backend.requests)
 
 
-def test_own_notes_replace_what_a_shortened_chat_leaves_out() -> None:
-    rejected = False
+def test_a_chat_that_is_shortened_keeps_the_newest_notes() -> None:
+    """Notes are written now and then only; all other replies are long."""
+    newest, kept, overflows = "", list[bool](), 0
 
-    def short(request: Request) -> str | ScriptedReply:
-        nonlocal rejected
-        if len(request.messages) > 4 and not rejected:
-            rejected = True
+    def noting(request: Request) -> str | ScriptedReply:
+        nonlocal newest, overflows
+        texts = [message.content for message in request.messages]
+        kept.append(newest in "\n".join(texts[1:]))
+        if sum(map(len, texts)) > 2600:
+            overflows += 1
             return ScriptedReply(error="context_length")
-        return f"<notes>I hold the Rope.</notes>\n{plain(request)}"
+        if len(kept) % 5 == 1:
+            newest = f"At request {len(kept)} I hold the Rope."
+            return f"<notes>{newest}</notes>\n{plain(request)}"
+        return f"{'I think so. ' * 30}\n{plain(request)}"
 
-    _, backend = game_of("scratchpad", short)
-    assert rejected
-    rebuilt = [request for request in backend.requests if "Your notes:" in last(request)]
-    assert len(rebuilt[0].messages) == 2 and "Your notes:\nI hold the Rope." in last(rebuilt[0])
+    episode, _ = game_of("scratchpad", noting)
+    assert not episode.failures and overflows > 3 and newest and all(kept)
 
 
 def test_the_newest_notes_count() -> None:

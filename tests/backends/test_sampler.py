@@ -405,11 +405,14 @@ def test_max_tokens_and_the_end_of_the_context_finish_by_length(folder: Path) ->
         generated = await sample_all(sampler, tokens(1, 30), SamplingParams(seed=1, max_tokens=7))
         assert len(generated) == 7
         assert generated[-1].finish_reason == "length"
-        generated = await sample_all(sampler, tokens(1, 60), SamplingParams(seed=1, max_tokens=50))
-        assert len(generated) == 4
+        generated = await sample_all(sampler, tokens(1, 48), SamplingParams(seed=1, max_tokens=50))
+        assert len(generated) == 16
         assert generated[-1].finish_reason == "length"
-        with pytest.raises(ContextOverflow, match=r"64 tokens.* 64"):
-            await sample_all(sampler, tokens(1, 64), SamplingParams())
+        # A quarter of the context is kept free, or max_tokens if they are fewer.
+        for length, most, room in ((49, 50, 16), (61, 4, 4), (64, 1, 1)):
+            overflow = rf"{length} tokens and the answer needs {room};.* 64"
+            with pytest.raises(ContextOverflow, match=overflow):
+                await sample_all(sampler, tokens(1, length), SamplingParams(max_tokens=most))
 
     asyncio.run(with_sampler(folder, play, context_length=64))
 

@@ -130,6 +130,19 @@ def test_a_growing_chat_is_one_history_with_the_sampled_tokens() -> None:
     assert plies == sorted(ply for ply in plies if ply is not None)
 
 
+def test_a_shortened_chat_is_another_history_with_the_replies_that_it_keeps() -> None:
+    answers: list[str | ScriptedReply] = ["no", "no", ScriptedReply(error="context_length")]
+    replies = itertools.chain(answers, itertools.repeat("no"))
+    episode, served = played(lambda _: next(replies), 3)
+    trajectory = trajectory_of(episode, 1)
+    check_exact(trajectory, served)
+    first, second = trajectory.chats()
+    assert len(first) == 2 and len(second) > 3
+    # The kept reply is read; it is trained where it was sampled.
+    roles = [message.role for message in second[0].messages]
+    assert roles == ["system", "user", "assistant", "user"]
+
+
 def test_how_asking_for_a_decision_ended() -> None:
     """A chat that was shortened was answered; one that is too long is nobody's failure."""
     answers: list[str | ScriptedReply] = [

@@ -125,12 +125,7 @@ class DemonstrationRecorder(ChatRecorder):
     def on_request(self, observation: Observation) -> None:
         if self._decisions == self._rebuild_at:
             self.mistakes.clear()  # The rebuilt chat does not hold the earlier messages.
-            # Further calls leave out events, from which the notebook follows.
-            rounds = 1 if self._mixture.notebook else self._rng.choice((1, 1, 2, 3))
-            for _ in range(rounds):
-                self.chat.shorten(observation)
-            if self._notebook:
-                self._notebook.forget()
+            self._rebuild()
         self._decisions += 1
         if self._rng.random() < MISTAKES:
             # The bot decides after the mistake, and its action is the last answer in the chat.
@@ -142,6 +137,13 @@ class DemonstrationRecorder(ChatRecorder):
     def reply(self, action: Action) -> str:
         answer = f"Action: {action}" if self._mixture.as_played else str(action)
         return self._entry + answer
+
+    def _rebuild(self) -> None:
+        """Leave out all replies, and then the oldest events some times."""
+        for _ in range(self._rng.choice((1, 1, 2, 3))):
+            self.chat.shorten()
+            while len(self.chat.messages) > 2:
+                self.chat.shorten()
 
     def _make_mistake(self, observation: Observation) -> None:
         """Give a wrong answer first, so that the model learns to react to corrections."""

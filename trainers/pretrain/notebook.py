@@ -34,11 +34,8 @@ class ExactNotebook(ModelNotebook):
         self._known = 0
         """Number of events that the knowledge has read."""
         super().__init__(self._knowledge.placement())
-
-    def forget(self) -> None:
-        super().forget()
         self._listed = 0
-        """Number of lines about what is lacking that entries of this chat should have had."""
+        """Number of lines about what is lacking that earlier entries should have had."""
         self._lines: dict[int, str] = {}
         """Alternatives that the latest entry should have named, by number."""
         self._settled: set[int] = set()

@@ -93,8 +93,8 @@ def play_stage(recipe: Recipe, number: int, games: int | None = None) -> list[De
         stage.players, recipe.levels, recipe.bots, notebook=recipe.notebook, redrawn=stage.redrawn
     )
     if recipe.notebook:
-        # Losers know as much as winners.
-        mixture = replace(mixture, losers=1.0)
+        # Losers know as much as winners, and a chat never forgets its notebook.
+        mixture = replace(mixture, losers=1.0, rebuilt=0.0)
     # Each stage has deals of its own.
     first = first_deal(recipe.seed) + sum(stage.games for stage in recipe.parts[:number])
     seeds = range(first, first + min(games or stage.games, stage.games))

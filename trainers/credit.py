@@ -9,7 +9,8 @@ With R_i the reward of game i of a group and mean(R) over the games of that grou
 where q_k are the values of the decision by exact knowledge (`GameAnalysis.decision_kinds`), w_k
 their weights, and b_k the mean over all decisions of the step whose values are compared with it, or
 0 for values that are absolute. So a deduction is rewarded in the turn in which it is made. Answers
-that are not legal have the one value -1 of the kind `illegal`, at their own turn.
+that are not legal have the one value -1 of the kind `illegal`, at their own turn. The advantage is
+that of the action: a notebook's entry before it does not have it.
 
 A judged value looks no further than its decision. Where giving up value now wins more games later,
 as with a bluff, it pulls away from the best play; the guide to training has figures. A baseline by
@@ -87,16 +88,17 @@ class Credit:
 
     def _by_game(self, group: TrajectoryGroup, baselines: Mapping[str, float]) -> TrajectoryGroup:
         """Give each turn its share of the game, its own part, and the cost of an illegal reply."""
+        judged = self.name == "judged"
         game, cost = self.weights.get(GAME, 1.0), self.weights.get(ILLEGAL, 0.0)
         advantages = group_advantages([one.reward for one in group.trajectories], self.scale)
 
         def advantage(number: int, turn: Turn) -> float:
-            own = self._judged(turn, baselines) if self.name == "judged" else 0.0
+            own = self._judged(turn, baselines) if judged else 0.0
             return game * advantages[number] + own - (0.0 if turn.is_legal else cost)
 
         return group.with_trajectories(
             [
-                one.with_advantages([advantage(number, turn) for turn in one.turns])
+                one.with_advantages([advantage(number, turn) for turn in one.turns], judged)
                 for number, one in enumerate(group.trajectories)
             ]
         )

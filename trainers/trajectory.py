@@ -15,10 +15,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 from pydantic import JsonValue
 
+from arena.agents.notebook import NOTES_END, split_entry
 from arena.core.errors import ArenaError
 from arena.core.event import Decision
 from arena.llm.backend import Message
@@ -70,7 +71,9 @@ class Turn:
     reward: float = 0.0
     """The part of the trajectory's reward that this turn earned."""
     advantage: float = 0.0
-    """Advantage of each of its tokens; 0 until credit is assigned."""
+    """Advantage of its tokens; 0 until credit is assigned."""
+    only_action: bool = False
+    """True if the tokens of a notebook's entry before the action do not have the advantage."""
     is_legal: bool = True
     """It named a legal action, which was played."""
     judgements: Judgements = ()
@@ -107,10 +110,15 @@ class Trajectory:
             turns[-1] = replace(turns[-1], reward=reward)
         return replace(self, turns=tuple(turns), reward=reward)
 
-    def with_advantages(self, advantages: Iterable[float]) -> Trajectory:
+    def with_advantages(
+        self, advantages: Iterable[float], only_actions: bool = False
+    ) -> Trajectory:
         """Return a copy whose turns have these advantages, in their order."""
-        pairs = zip(self.turns, advantages, strict=True)
-        return replace(self, turns=tuple(replace(turn, advantage=a) for turn, a in pairs))
+        turns = (
+            replace(turn, advantage=advantage, only_action=only_actions)
+            for turn, advantage in zip(self.turns, advantages, strict=True)
+        )
+        return replace(self, turns=tuple(turns))
 
     def with_judgements(self, judgements: Mapping[int, Judgements]) -> Trajectory:
         """Return a copy whose legal turns have the judgements of their plies."""
@@ -161,6 +169,16 @@ Encode = Callable[[Sequence[Message]], list[int]]
 """Tokenise a chat with its template, up to where the next answer starts."""
 
 
+class ChatTokens(Protocol):
+    """Tokenizer of a model, with its chat template."""
+
+    def encode(self, messages: Sequence[Message]) -> list[int]:
+        """Tokenise a chat, up to where the next answer starts."""
+
+    def token_text(self, token: int, /) -> str:
+        """Return the text of one token."""
+
+
 @dataclass(slots=True)
 class TokenSequence:
     """One sequence of a trajectory, up to its last sampled token."""
@@ -184,6 +202,8 @@ class TokenSequence:
     answers: list[int] = field(default_factory=list)
     """Number of the answer of each trained token within the sequence. Empty: unknown, so that each
     token counts as an answer of its own."""
+    illegal: set[int] = field(default_factory=set)
+    """Numbers of the answers without a legal action."""
     temperature: float = 1.0
     """Logits are divided by it before log p_new is taken."""
 
@@ -193,12 +213,14 @@ class TokenSequence:
         # What the prompt adds, such as role tokens and new messages, is context and not trained.
         self.ids.extend(answer.prompt[len(self.ids) :])
         number = self.answers[-1] + 1 if self.answers else 0
-        for token in answer.tokens:
+        if not answer.is_legal:
+            self.illegal.add(number)
+        for place, token in enumerate(answer.tokens):
             self.sampled_positions.append(len(self.ids))
             self.ids.append(token.id)
             self.sampled_logprobs.append(token.logprob)
             self.policy_logprobs.append(token.policy_logprob)
-            self.advantages.append(answer.advantage)
+            self.advantages.append(answer.advantage if place >= answer.entry else 0.0)
             self.answers.append(number)
 
 
@@ -209,11 +231,14 @@ class AnswerTokens(NamedTuple):
     """All tokens before it."""
     tokens: Sequence[SampledToken]
     advantage: float = 0.0
+    entry: int = 0
+    """Number of the first tokens without the advantage: a notebook's entry before the action."""
+    is_legal: bool = True
 
 
 def token_sequences(
     groups: Sequence[TrajectoryGroup],
-    encode: Encode,
+    tokenizer: ChatTokens,
     penalised: bool = False,
     equal_games: bool = False,
 ) -> list[TokenSequence]:
@@ -221,7 +246,7 @@ def token_sequences(
 
     Args:
         groups: trajectories with advantages; each group shares a deal.
-        encode: tokenises the chat before an answer.
+        tokenizer: that of the model which answered.
         penalised: keep trajectories whose advantages are all 0: a penalty has a gradient there.
         equal_games: give the tokens of a trajectory the weight 1 / (their number + 1e-6), as ART
             does. By default each token has the weight 1: with a weight by length, what is learned
@@ -243,7 +268,8 @@ def token_sequences(
                 sequence
                 for chat in trajectory.chats()
                 for sequence in split_answers(
-                    _answers(chat, encode), TokenSequence(trajectory_number, group_number)
+                    _answers(chat, tokenizer),
+                    TokenSequence(trajectory_number, group_number),
                 )
             ]
             # Over all sequences of the trajectory: the split must not change its weight.
@@ -271,16 +297,28 @@ def split_answers(answers: Iterable[AnswerTokens], first: TokenSequence) -> Iter
         yield current
 
 
-def _answers(turns: Sequence[Turn], encode: Encode) -> Iterator[AnswerTokens]:
+def _answers(turns: Sequence[Turn], tokenizer: ChatTokens) -> Iterator[AnswerTokens]:
     """Yield the answers of one chat with the prompts before them."""
     chat = list[Message]()
     for turn in turns:
         chat += turn.messages
-        prompt = encode(chat)
+        prompt = tokenizer.encode(chat)
         _check_served_prompt(turn.prompt_ids, prompt)
-        yield AnswerTokens(prompt, turn.tokens, turn.advantage)
+        entry = _entry_tokens(turn, tokenizer) if turn.only_action else 0
+        yield AnswerTokens(prompt, turn.tokens, turn.advantage, entry, turn.is_legal)
         # As text: the next prompt shows how the template writes it, in the tokens of the server.
         chat.append(Message("assistant", turn.text))
+
+
+def _entry_tokens(turn: Turn, tokenizer: ChatTokens) -> int:
+    """Return how many tokens write the notebook's entry at the beginning of an answer."""
+    entry, _ = split_entry(turn.text)
+    written = ""
+    for number, token in enumerate(turn.tokens if entry else (), 1):
+        written += tokenizer.token_text(token.id)
+        if NOTES_END in written:
+            return number
+    return 0
 
 
 def _check_served_prompt(served: Sequence[int], prompt: Sequence[int]) -> None:

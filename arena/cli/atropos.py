@@ -184,7 +184,7 @@ class TrajectoryTrainOptions(BatchOptions, ResumeOptions, TrainConfig):
         "log_dir": "--save-path/--log-dir",
         "gradient_checkpointing": "--gradient-checkpointing",
         **dict.fromkeys(("server", "vllm_port", "vllm_python", "vllm_args"), True),
-        **dict.fromkeys(("tokens_per_batch", "device", "threads", "seed", "experiment_name"), True),
+        **dict.fromkeys(("tokens_per_batch", "device", "seed", "experiment_name"), True),
     }
     # Defaults of atropos-grpo where they differ; 9001 is the port of the server that it expects.
     own_defaults: ClassVar[Mapping[str, JsonValue]] = {

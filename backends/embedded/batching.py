@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -54,7 +53,8 @@ class Batcher:
         self._tokenizer = tokenizer
         self._slots = slots
         # One thread feeds a GPU; on a CPU several threads share each step.
-        on_cpu, cores = model.device.type == "cpu", os.cpu_count() or 1
+        # torch's number follows the affinity of the process and OMP_NUM_THREADS.
+        on_cpu, cores = model.device.type == "cpu", torch.get_num_threads()
         self._threads = (threads or min(4, cores)) if on_cpu else 1
         # Where a launch costs more than its tokens, a step takes more of a prompt.
         self._prefill_shares = self._threads if on_cpu else CUDA_PREFILL_SHARES

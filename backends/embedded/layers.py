@@ -49,6 +49,16 @@ def torch_threads(number: int) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
+def update_threads(width: int) -> int:
+    """Return the threads for training a model of this width, within those that torch may use.
+
+    These follow the affinity of the process and OMP_NUM_THREADS. Small models get a fixed number,
+    so that the same run gives the same bits on most machines.
+    """
+    wanted = 1 if width <= 64 else 2 if width <= 512 else 256
+    return min(wanted, torch.get_num_threads())
+
+
 def chosen_device(name: str) -> torch.device:
     """Return the device of this name; "auto" is CUDA where torch finds it."""
     if name == "auto":

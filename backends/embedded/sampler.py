@@ -64,7 +64,7 @@ class Sampler:
         slots: Requests that run concurrently; by default 32, on CUDA 64.
         context_length: Tokens of prompt and answer; by default the model's, at most 8192.
         max_queue: Further requests that may wait.
-        threads: Threads that compute; by default one per processor, at most four.
+        threads: Threads that compute; by default those that torch may use, at most four.
         precision: Type of the matrices. bf16 needs half the memory for them and about half the
             time on a processor that multiplies in it; probabilities move.
 

@@ -51,7 +51,7 @@ class ServeOptions(Config):
     device: Literal["auto", "cpu", "cuda"] = setting("auto")
     """Device to compute on."""
     threads: int | None = setting(None, ge=1)
-    """Computing threads. Default: one per CPU, at most 4."""
+    """Computing threads. Default: those of the CPUs that this process may use, at most 4."""
     drain_seconds: float = setting(30.0, ge=0)
     """Seconds that running requests may take after SIGTERM."""
     tokens_as_ids: bool = setting(False, flag="--return-tokens-as-token-ids")

@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+import os
 import random
 import re
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import aclosing
@@ -26,7 +29,12 @@ from transformers import Qwen3ForCausalLM
 from arena.core.errors import BackendError, ContextOverflow, UsageError
 from arena.llm.backend import Message
 from backends.embedded.architecture import read_architecture
-from backends.embedded.layers import fuse_weights, read_state_dict
+from backends.embedded.layers import (
+    fuse_weights,
+    read_state_dict,
+    torch_threads,
+    update_threads,
+)
 from backends.embedded.model import TILE_SIZES, batch_invariant_tiles
 from backends.embedded.sampler import GeneratedToken, QueueFull, Sampler, SamplingParams
 from backends.embedded.token_sampling import log_softmax, sample_token
@@ -225,6 +233,30 @@ def test_the_same_seed_gives_the_same_bits_whatever_else_is_computed(
     first = asyncio.run(with_sampler(folder, alone, threads=1))
     other = asyncio.run(with_sampler(folder, in_a_crowd, threads=threads))
     assert [bits(generated) for generated in first] == [bits(generated) for generated in other]
+
+
+def test_threads_are_those_that_the_process_may_use(folder: Path) -> None:
+    """OMP_NUM_THREADS and the affinity decide what torch may use."""
+    probe = (
+        "import os, sys; from pathlib import Path\n"
+        "os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])\n"
+        "from backends.embedded.sampler import Sampler\n"
+        "from backends.embedded.layers import update_threads\n"
+        "print(Sampler(Path(sys.argv[1]))._batcher._threads, update_threads(4096))"
+    )
+    free = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
+    run = [sys.executable, "-c", probe, str(folder)]
+    found = subprocess.run(run, env=free, check=True, capture_output=True, text=True).stdout
+    assert found.split() == ["1", "1"]
+    with torch_threads(3):
+        assert asyncio.run(with_sampler(folder, threads_of)) == 3
+        assert [update_threads(width) for width in (64, 512, 4096)] == [1, 2, 3]
+    with torch_threads(16):
+        assert asyncio.run(with_sampler(folder, threads_of)) == 4, "no more help small models"
+
+
+async def threads_of(sampler: Sampler) -> int:
+    return sampler._batcher._threads
 
 
 @pytest.mark.parametrize("agreeing", [TILE_SIZES, ()])

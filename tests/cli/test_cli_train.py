@@ -111,11 +111,11 @@ def test_every_source_of_a_setting_in_its_order(
     monkeypatch.setenv("ARENA_TRAIN_PROJECT", "ours")
     monkeypatch.setenv("ART_PROJECT", "theirs")
     monkeypatch.setenv("ART_BASE_MODEL", "clue-tiny")
-    found = dry("cluedo --steps 7 --players 3 --set threads=3", capsys)
+    found = dry("cluedo --steps 7 --players 3 --set max_tokens=30", capsys)
     config, origins = found["config"], found["origins"]
     expected = {
         "steps": (7, "flag"),
-        "threads": (3, "flag"),
+        "max_tokens": (30, "flag"),
         "seed": (6, "environment"),
         "project": ("ours", "environment"),
         "base_model": ("clue-tiny", "environment"),
@@ -230,8 +230,8 @@ def test_a_dry_run_for_people(capsys: Output) -> None:
         ("cluedo --learning-rate 0", "--learning-rate 0: give more than 0"),
         ("cluedo --kl-coef inf", "--kl-coef inf: give a finite"),
         ("cluedo --host cloud", "--trainer-host cloud: choose auto, embedded"),
-        ("cluedo --set thread=1", "no key 'thread'; did you mean 'threads'"),
-        ("cluedo --set threads", "--set 'threads' is not KEY=VALUE"),
+        ("cluedo --set promt=1", "no key 'promt'; did you mean 'prompt'"),
+        ("cluedo --set prompt", "--set 'prompt' is not KEY=VALUE"),
         ("cluedo --set epochs=2", "--set epochs=2: epochs need dataset_size"),
         ("cluedo --experiment-name a/b", "--experiment-name 'a/b'"),
         ("cluedo --resume", "--resume: there is no experiment 'cluedo-default'"),

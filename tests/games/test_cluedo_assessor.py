@@ -20,7 +20,7 @@ from arena.episodes.match import Match, play
 from arena.episodes.record import Episode
 from games.cluedo.analysis.assessor import REFUTATIONS, CluedoAssessor
 from games.cluedo.analysis.beliefs import belief_measurements, inference_of
-from games.cluedo.analysis.judgements import RefutationFacts
+from games.cluedo.analysis.judgements import DECISION_KINDS, RefutationFacts
 from games.cluedo.analysis.measures import INFERENCES, MEASURES
 from games.cluedo.game import Cluedo
 from games.cluedo.inference.information import break_even
@@ -134,6 +134,48 @@ def test_when_waiting_is_as_risky() -> None:
     assert break_even(knowledge, rivals=1, may_suggest=False) == pytest.approx(0.5)
     assert break_even(knowledge, rivals=0, may_suggest=False) == 1.0
     assert break_even(knowledge, rivals=2, may_suggest=True) == 1.0
+
+
+def test_accusing_and_waiting_are_worth_their_gain_against_each_other() -> None:
+    def credit(kind: str, **facts: float | bool) -> float:
+        found = DECISION_KINDS[kind].value(Assessment(0, 0, kind, dict(facts)))
+        assert found is not None
+        return found
+
+    def accusation(probability: float, highest: float, waiting: float) -> float:
+        return credit(
+            "accusation",
+            probability=probability,
+            break_even=waiting,
+            highest=highest,
+            correct=False,
+            provable=highest == 1.0,
+        )
+
+    def wait(highest: float, waiting: float) -> float:
+        return credit("wait", break_even=waiting, highest=highest)
+
+    # One threshold: what is right has a positive value, and the other choice minus that value.
+    for highest, waiting in ((0.4, 0.6), (0.6, 0.4), (0.5, 0.125), (0.004, 0.99)):
+        gain = highest - waiting
+        assert accusation(highest, highest, waiting) == pytest.approx(gain)
+        assert wait(highest, waiting) == pytest.approx(-gain)
+        # What wins as often is worth as much: a less probable envelope, and waiting.
+        assert accusation(waiting, highest, waiting) == pytest.approx(wait(highest, waiting))
+    # While a question may follow, a guess never pays, but a certain case leaves nothing to ask.
+    assert accusation(0.9, 0.9, 1.0) == pytest.approx(-0.1)
+    assert accusation(1.0, 1.0, 1.0) == 1.0 and accusation(0.0, 1.0, 1.0) == wait(1.0, 0.0) == -1
+
+
+def test_a_wait_is_judged_where_the_turn_ends() -> None:
+    found = judged(END, END, END, Suggest(*ENVELOPE), END)
+    first, *others = (each for each in found if each.kind == "wait")
+    # Four suspects, four weapons and seven rooms are open: log2(112) bits, and two rivals.
+    risk = 0.5 * 2 ** (1 - math.log2(112))
+    assert first.facts == pytest.approx({"break_even": (1 - risk) ** 2, "highest": 1 / 112})
+    assert not first.measurements and Cluedo(players=3).analysis.comment(first) is None
+    assert [each.player for each in others] == [1, 2, 0]
+    assert others[-1].facts == pytest.approx({"break_even": 0.0, "highest": 1.0}), "all was shown"
 
 
 # Questions and refutations

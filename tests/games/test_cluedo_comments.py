@@ -24,6 +24,8 @@ def commented(kind: str, *facts: JsonValue) -> Comment | None:
     named = dict(zip(FACTS[kind], facts, strict=True))
     if kind == "suggestion":
         named["best_question"] = QUESTION
+    elif kind == "accusation":
+        named["highest"] = 1.0
     return GAME.analysis.comment(Assessment(7, 1, kind, named))
 
 

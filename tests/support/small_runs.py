@@ -40,7 +40,6 @@ def small(base: Path, **changes: Any) -> TrainConfig:
         "reward": "win=1",
         "max_tokens": 8,
         "learning_rate": 0.01,
-        "threads": 1,
     }
     return TrainConfig(**few | changes)
 

@@ -108,7 +108,7 @@ class Table:
     """Seconds to wait for a server that does not answer."""
 
     def request(self, url: str, **more: Any) -> HostRequest:
-        fields: dict[str, Any] = {"learning_rate": 0.01, "threads": 1} | more
+        fields: dict[str, Any] = {"learning_rate": 0.01} | more
         config = TrainConfig(
             experiment_name="away", server=url, base_model=str(self.model), **fields
         )

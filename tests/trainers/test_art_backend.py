@@ -83,7 +83,7 @@ def test_what_is_gathered_is_what_was_sampled(example: ModuleType, tmp_path: Pat
         games = [await example.rollout(model, 0, number) for number in range(6)]
         group = ArtGroup(games)
         credited = Credit(scale=True).assign([from_art(group)])
-        trained = token_sequences(credited, backend.trainer.sampler.encode)
+        trained = token_sequences(credited, backend.trainer.sampler.chat_tokenizer)
         result = await backend.train(model, [group], learning_rate=1e-2, threads=1)
         tokens = sum(len(one.sampled_positions) for one in trained)
         assert result.metrics["tokens_trained"] == tokens

@@ -58,7 +58,6 @@ WISHES: dict[str, st.SearchStrategy[Any]] = {
     "tokens_per_batch": st.integers(256, 99_999),
     "gradient_checkpointing": st.booleans(),
     "precision": st.sampled_from(["float32", "tf32", "bf16"]),
-    "threads": st.integers(1, 9),
     "entropy_coef": st.floats(0, 1),
     "credit": st.sampled_from(["", "game", "judged"]),
 }

@@ -159,7 +159,7 @@ def test_tokens_weights_loss_and_gradient_are_arts(
     arts = [to_art(talk.group(size)) for size in sizes]
     theirs = art_row(arts_tokenizer, arts, scale)
     sequences = token_sequences(
-        credited([from_art(group) for group in arts], scale), chat.encode, equal_games=True
+        credited([from_art(group) for group in arts], scale), chat, equal_games=True
     )
     for sequence, result in zip(sequences, theirs.results, strict=True):
         sampled = [at for at, trained in enumerate(result.assistant_mask) if trained]

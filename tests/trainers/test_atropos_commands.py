@@ -36,7 +36,7 @@ GAMES = (
 )
 UPDATE = (
     "--model-name clue-tiny --batch-size 4 --gradient-accumulation-steps 2 --training-steps 3 "
-    "--lr 1e-3 --threads 1 --save-path . --experiment-name run --json"
+    "--lr 1e-3 --save-path . --experiment-name run --json"
 )
 
 

@@ -96,7 +96,7 @@ class Run:
 
     @asynccontextmanager
     async def trainer(self, **config: Any) -> AsyncIterator[BatchTrainer]:
-        values: dict[str, Any] = {"learning_rate": 0.01, "threads": 1}
+        values: dict[str, Any] = {"learning_rate": 0.01}
         values |= {"loss": "ppo", "steps": 2}
         made = TrainConfig(
             game="atropos", experiment_name="run", trainer_host="embedded",
@@ -376,7 +376,7 @@ def test_the_command_trains_and_refuses_in_one_line(
         "atropos", "train", "--model-name", str(run.model), "--server", run.server.url,
         "--batch-size", "2", "--gradient-accumulation-steps", "2", "--training-steps", "1",
         "--save-path", str(tmp_path), "--experiment-name", "run", "--patience", "0",
-        "--lr", "1e-2", "--clip-eps", "0.2", "--kl-coef", "0.1", "--threads", "1",
+        "--lr", "1e-2", "--clip-eps", "0.2", "--kl-coef", "0.1",
     ]  # fmt: skip
     refusals = {
         ("--atropos-url", "http://127.0.0.1:9"): (1, "is the trajectory API running there?"),

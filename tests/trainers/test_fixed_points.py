@@ -136,7 +136,8 @@ def fixed_point(
         weights = np.split(reached.numpy(), ends)
         advantages = [advantages_of(*group, scale) for group in zip(returns, weights, strict=True)]
         advantage, weight = torch.tensor(np.concatenate(advantages))[in_game], reached[in_game]
-        targets = TokenTargets(new.detach(), advantage, weight, new.detach(), numbers)
+        known, legal = new.detach(), torch.ones(len(new), dtype=torch.bool)
+        targets = TokenTargets(known, advantage, weight, known, numbers, legal)
         # `normalise` divides the weights by their mean.
         loss = policy_loss(new, normalise(targets), options).loss * weight.mean()
         (gradient,) = torch.autograd.grad(loss, logits)

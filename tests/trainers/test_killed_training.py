@@ -71,7 +71,6 @@ class Zygote:
             "reward": "win=1",
             "max_tokens": 8,
             "learning_rate": 0.01,
-            "threads": 1,
         }
         return TrainConfig(**few | changes)
 

@@ -190,6 +190,7 @@ def test_the_loss_falls_and_the_folder_plays(tmp_path: Path, base: Path, rank: i
     else:
         assert changed == new.keys() and not (out / ADAPTER).exists()
     assert not (out / OPTIMIZER).exists() and not (out / STATE).exists()
+    assert not Learner(out).moments(), "policy gradients have an optimizer of their own"
     assert json.loads((out / "pretraining.json").read_text()) == done
     assert read_architecture(out) == read_architecture(base)
 

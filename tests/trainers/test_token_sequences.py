@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from backends.embedded.tokenizer import ChatTokenizer
 from trainers.algorithms.batching import minibatches
 from trainers.algorithms.learner import Learner
 from trainers.config.config import UpdateOptions
+from trainers.credit import Credit
 from trainers.trajectory import (
     TokenSequence,
     Trajectory,
@@ -103,7 +104,7 @@ def test_how_games_are_batched_changes_nothing(
     talk = Talk(chat, random.Random(3))
     groups = [talk.group(3, told_anew=1), talk.group(2)]
     groups[0] = groups[0].with_trajectories([*groups[0].trajectories, split_history(chat)])
-    sequences = token_sequences(credited(groups), chat.encode)
+    sequences = token_sequences(credited(groups), chat)
     whole = gradient(folder, sequences, EVERYTHING, loss)
     for tokens in (150, 1):
         parts = gradient(folder, sequences, tokens, loss)
@@ -114,7 +115,7 @@ def test_how_games_are_batched_changes_nothing(
 def test_a_shared_beginning_changes_nothing(
     folder: Path, chat: ChatTokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sequences = token_sequences(credited([Talk(chat, random.Random(4)).group(4)]), chat.encode)
+    sequences = token_sequences(credited([Talk(chat, random.Random(4)).group(4)]), chat)
     # The answers differ from their first token on: its logits belong to each game.
     assert (
         shared_prefix_length(sequences)
@@ -133,7 +134,7 @@ def test_a_shared_beginning_changes_nothing(
 def told(chat: ChatTokenizer, *turns: Turn) -> list[TokenSequence]:
     """The sequences of a trajectory that won, in a group with one that lost."""
     won, lost = Trajectory(turns).with_reward(1.0), Trajectory(())
-    return token_sequences(credited([TrajectoryGroup((won, lost))]), chat.encode)
+    return token_sequences(credited([TrajectoryGroup((won, lost))]), chat)
 
 
 def ask(text: str) -> Message:
@@ -187,3 +188,24 @@ def test_cut_and_empty_answers_and_chats_told_anew(chat: ChatTokenizer) -> None:
     assert [first.ids[at] for at in first.sampled_positions] == [*rope, end]
     assert anew.ids == [*chat.encode([Message("user", "why")]), *rope]
     assert first.answers == [*(0 for _ in rope), 1]
+
+
+def test_with_judged_credit_the_advantage_is_that_of_the_action(chat: ChatTokenizer) -> None:
+    """The tokens of a notebook's entry before the action are trained by penalties only."""
+    entry, action = "<notes>\nrope 2\n</notes>\n", "suggest rope"
+    parts = [chat.encode_answer(text) for text in (entry, action)]
+    ids = [*parts[0], *parts[1], chat.end_ids[0]]
+    assert chat.encode_answer(entry + action) == ids[:-1], "no token spans the end of the entry"
+    first = turn(entry + action, ids, [-1.0] * len(ids), messages=[ask("who")])
+    illegal = replace(turn("rope", ids[:2], [-1.0] * 2, messages=[ask("no")]), is_legal=False)
+    won, lost = Trajectory((first, illegal)).with_reward(1.0), Trajectory(())
+    group = TrajectoryGroup((won, lost))
+    whole, of_action = (
+        token_sequences(Credit(name, {"illegal": 2.0}).assign([group]), chat)[0]
+        for name in ("game", "judged")
+    )
+    assert whole.advantages == [0.5] * len(ids) + [-1.5] * 2
+    rest = len(parts[1]) + 1
+    assert of_action.advantages == [0.0] * len(parts[0]) + [0.5] * rest + [-1.5] * 2
+    assert of_action.sampled_positions == whole.sampled_positions
+    assert whole.illegal == {1} and of_action.answers[-1] == 1

@@ -148,6 +148,33 @@ def test_a_run_that_is_extended_forgets_its_last_figures(base: Path, tmp_path: P
     assert surer.final["newest"].games == 5 and surer.step == 2
 
 
+@pytest.mark.parametrize(("changes", "held_out"), [({}, 0.0), ({"eval_temperature": 0.7}, 0.7)])
+def test_training_explores_and_held_out_games_show_what_was_learned(
+    base: Path, tmp_path: Path, changes: dict[str, float], held_out: float
+) -> None:
+    view, temperatures = Notes(), dict[str, set[float]]()
+
+    async def seen(request: Request) -> None:
+        temperatures.setdefault(view.phases[-1], set()).add(request.sampling.temperature)
+
+    config = small(base, final_eval_games=2, **changes)
+    asyncio.run(faulty(config, tmp_path / "x", view=view, fault=seen).complete())
+    assert temperatures.pop("rollouts") == {1.0}
+    assert set.union(*temperatures.values()) == {held_out}
+
+
+@pytest.mark.parametrize(
+    ("base_model", "max_tokens", "expected"),
+    [("clue-tiny", 0, 64), ("clue-notebook", 0, 400), ("clue-notebook", 90, 90),
+     ("notebook", 0, 400), ("scratch", 0, 64)],
+)  # fmt: skip
+def test_replies_are_as_long_as_the_model_needs(
+    base_model: str, max_tokens: int, expected: int
+) -> None:
+    config = TrainConfig(trainer_host="embedded", base_model=base_model, max_tokens=max_tokens)
+    assert selection.reply_tokens(config) == expected
+
+
 def test_a_collapse_stops_the_run(base: Path, tmp_path: Path) -> None:
     folder, view = tmp_path / "x", Notes()
 

@@ -144,6 +144,9 @@ def _targets(sequences: Sequence[TokenSequence]) -> TokenTargets:
             [p for s in sequences for p in s.policy_logprobs or s.sampled_logprobs], dtype=real
         ),
         torch.tensor(_answer_ids(sequences), dtype=torch.int64),
+        torch.tensor(
+            [n not in s.illegal for s in sequences for n in s.answers or s.sampled_positions]
+        ),
     )
 
 

@@ -21,7 +21,14 @@ from backends.embedded.architecture import (
     read_architecture,
     weights_digest,
 )
-from backends.embedded.layers import StateDict, merged, read_state_dict, tf32, torch_threads
+from backends.embedded.layers import (
+    StateDict,
+    merged,
+    read_state_dict,
+    tf32,
+    torch_threads,
+    update_threads,
+)
 from trainers.algorithms.batching import MicroBatch, minibatches
 from trainers.algorithms.checkpoint_files import (
     draft_of,
@@ -30,7 +37,7 @@ from trainers.algorithms.checkpoint_files import (
     write_tensors,
 )
 from trainers.algorithms.lora import Lora, read_adapter, write_adapter
-from trainers.algorithms.loss import LossSums, ReferenceLogprobs, policy_loss, sum_answers
+from trainers.algorithms.loss import LossSums, ReferenceLogprobs, policy_loss, sum_following
 from trainers.algorithms.network import PackedSequences, TokenScores, score_tokens
 from trainers.config.config import UpdateOptions
 from trainers.trajectory import TokenSequence
@@ -120,7 +127,8 @@ class Learner:
         `ratio` (each a mean over trained tokens; nats where it applies) and `grad_norm`; empty
         without sequences. Raises ArenaError if the gradient is not finite.
         """
-        with torch_threads(options.threads), tf32(options.precision == "tf32"):
+        threads = options.threads or update_threads(self.architecture.width)
+        with torch_threads(threads), tf32(options.precision == "tf32"):
             plan = minibatches(
                 sequences,
                 options.minibatches,
@@ -219,7 +227,7 @@ class Learner:
         # Over all tokens at once: a mean of the micro-batches' means would give tokens of small
         # micro-batches a larger weight. No micro-batch holds a part of an answer.
         gaps = [
-            sum_answers(ours - theirs, batch.targets.answer_ids.to(self.device))
+            sum_following(ours - theirs, batch.targets.answer_ids.to(self.device))
             for ours, theirs, batch in zip(new, known, batches, strict=True)
         ]
         mean_gap = torch.cat(gaps).mean()

@@ -2,8 +2,9 @@
 
 With the same tokens, log-probabilities and settings, losses and gradients agree with ART's to 1e-5
 (tests/trainers/test_art_loss.py), with two differences. ART takes the mean over a packed row of
-fixed length; here it is a mean over all trained tokens of a step. The divergence from a reference
-is that of a whole answer, as an action has one probability; ART's is that of each token.
+fixed length; here it is a mean over all trained tokens of a step. Divergence and entropy are those
+of answers, as an action has one probability: a token is charged with itself and what follows it in
+its answer, since it has no influence on what came before. ART charges each token with its own.
 
 Notation, for the trained token t of a sequence:
 
@@ -41,7 +42,9 @@ class TokenTargets:
     policy_logprobs: Tensor
     """float32, in nats: under the weights that sampled them, without temperature and grammar."""
     answer_ids: Tensor
-    """int64; tokens of one answer share an id, over which log-ratios are summed."""
+    """int64; the consecutive tokens of one answer share an id."""
+    legal: Tensor
+    """bool; whether the answer named a legal action."""
 
     def __len__(self) -> int:
         return len(self.sampled_logprobs)
@@ -100,11 +103,13 @@ def normalise(targets: TokenTargets, rescale: bool = False, entropy: float = 0.0
     weights = targets.weights / targets.weights.mean()
     advantages = targets.advantages
     if entropy:
-        # E[-log p] is the entropy, so -log p of the sampled answer is a reward for it:
-        #     A <- A + c (mean l - l),    l = sum of log p over the answer's tokens.
-        # p is that of the weights that sampled: l is known, and the mean is a baseline.
-        known = sum_answers(targets.policy_logprobs, targets.answer_ids)
-        advantages = advantages + entropy * (known.mean() - known)
+        # E[-log p] is the entropy, so -log p of what was sampled is a reward for it:
+        #     A <- A + c (mean l - l),    l = sum of log p over the token and what follows it.
+        # p is that of the weights that sampled: l is known, and the mean is a baseline. Illegal
+        # answers are rare, so their -log p is large: a bonus for them would outweigh their cost.
+        known = sum_following(targets.policy_logprobs, targets.answer_ids)
+        bonus = known[targets.legal].mean() - known
+        advantages = advantages + entropy * torch.where(targets.legal, bonus, 0.0)
     if rescale:
         scale = (advantages.abs() * weights).mean()
         # 0 without advantages, and NaN without tokens: the comparison is false.
@@ -160,13 +165,13 @@ def _regularised_advantages(
         # A scalar on the device of the log-probabilities.
         return targets.advantages, new_logprobs.new_zeros(())
     # KL penalty with the k1 estimator k = sg(log p_new - log p_ref) (Schulman 2020,
-    # joschu.net/blog/kl-approx.html), summed over the tokens of an answer and folded into the
-    # advantage:
+    # joschu.net/blog/kl-approx.html), summed over a token and what follows it in its answer, and
+    # folded into the advantage:
     #     A <- A + c (mean k - k)
     # Without its mean the penalty is centred: it moves probability between answers and does not
     # push all of them down.
     gaps = (new_logprobs - reference.logprobs).detach()
-    penalties = sum_answers(gaps, targets.answer_ids)
+    penalties = sum_following(gaps, targets.answer_ids)
     mean_gap = penalties.mean() if reference.mean_gap is None else reference.mean_gap
     # A token whose k lies above the mean loses advantage, one below gains. The sum over the
     # tokens of the minibatch is 0.
@@ -174,12 +179,12 @@ def _regularised_advantages(
     return targets.advantages + penalty, gaps.sum()
 
 
-def sum_answers(values: Tensor, ids: Tensor) -> Tensor:
-    """Return for each token the sum of `values` over the tokens with its id; shapes [trained]."""
-    # A micro-batch holds some of the call's ids only: number them from 0.
-    _, numbers = torch.unique(ids, return_inverse=True)
-    # `numbers` is int64 of shape [trained], with the numbers 0 … count - 1.
-    count = int(numbers.max()) + 1 if len(numbers) else 0
-    # sums[j] = sum of the values of id j, shape [count]. `index_add` passes gradients on.
-    sums = values.new_zeros(count).index_add(0, numbers, values)
-    return sums.index_select(0, numbers)
+def sum_following(values: Tensor, ids: Tensor) -> Tensor:
+    """Return for each token the sum over itself and the later tokens with its id; all [trained]."""
+    # Sums from each token to the end of the call; float64, since the sums of answers are their
+    # small differences.
+    sums = values.double().flip(0).cumsum(0).flip(0)
+    # Tokens of an answer are consecutive: what follows the answer begins at the next one.
+    _, counts = torch.unique_consecutive(ids, return_counts=True)
+    after = torch.cat([sums, sums.new_zeros(1)])[counts.cumsum(0)]
+    return (sums - after.repeat_interleave(counts)).to(values.dtype)

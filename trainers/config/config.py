@@ -35,6 +35,8 @@ LORA_ALPHA = 16.0
 KL_REFERENCE_EVERY = 25
 """Steps between moves of the KL reference with --self-play. In Kuhn poker, 25 steps ended nearer to
 an equilibrium than 50 (one seed)."""
+REPLY_TOKENS, NOTEBOOK_TOKENS = 64, 400
+"""Longest reply if no setting says so: an action, and a notebook's entry before it."""
 GAMES_AT_ONCE = 64
 """Games played at the same time."""
 
@@ -65,7 +67,9 @@ class UpdateOptions:
     tokens_per_batch: int = 4_096
     gradient_checkpointing: bool = False
     precision: Precision = "float32"
-    threads: int = 2
+    threads: int = 0
+    """CPU threads of an update, on whose number the order of sums depends; 0: by the model's width,
+    see `update_threads`."""
     seed: str = "0"
     """Seed of the order of sequences; the trainer sets it for each step."""
 
@@ -154,10 +158,10 @@ class GameSettings(Config):
     checkpoint). Empty: the game's default opponent."""
     max_context_tokens: int = setting(0, GAMES, flag=False, ge=0)
     """Longest chat in tokens. 0: the model's context length."""
-    max_tokens: int = setting(64, GAMES, ge=1, le=10**5)
-    """Longest reply in tokens."""
+    max_tokens: int = setting(0, GAMES, ge=0, le=10**5)
+    """Longest reply in tokens. 0: 64, or 400 for a base model that keeps a notebook."""
     temperature: float = setting(1.0, GAMES, gt=0, le=2)
-    """Sampling temperature in training."""
+    """Sampling temperature in training games."""
     guided: bool = setting(False, GAMES)
     """Constrain sampling to legal actions (embedded host, vLLM)."""
     prompt: str = setting("rules", GAMES)
@@ -198,8 +202,6 @@ class UpdateSettings(Config):
     """Numbers of sampling and of the forward and backward pass; trained weights and probabilities
     are float32. tf32: training on CUDA only, elsewhere float32. bf16: half the memory of
     activations and of the sampler, and faster on a processor that multiplies in it (embedded)."""
-    threads: int = setting(2, UPDATE, flag=False, ge=1, le=256)
-    """CPU threads of an update. The order of sums depends on this number."""
 
 
 class EvaluationSettings(Config):
@@ -213,6 +215,8 @@ class EvaluationSettings(Config):
     """Held-out deals of the final evaluation of the newest and the best checkpoint."""
     eval_against: str = setting("", EVAL)
     """SPEC[,SPEC…] of the other seats in evaluations. Empty: the game's default opponent."""
+    eval_temperature: float = setting(0.0, EVAL, flag=False, ge=0, le=2)
+    """Sampling temperature in held-out games. 0: always the likeliest token."""
     track: str = setting("", EVAL, changeable=True)
     """NAME,…: log to wandb (offline without a key) or tensorboard too."""
 
@@ -241,7 +245,6 @@ class TrainConfig(
             tokens_per_batch=self.tokens_per_batch,
             gradient_checkpointing=self.gradient_checkpointing,
             precision=self.precision,
-            threads=self.threads,
         )
 
     @property

@@ -110,9 +110,8 @@ class EmbeddedTrainer:
         # Of all answers, also where nothing was won or lost.
         penalised = any((options.kl_penalty_coef, options.entropy_coef))
         scaled = options.art_scale
-        read = partial(
-            token_sequences, groups, self.sampler.encode, penalised and not scaled, scaled
-        )
+        tokenizer = self.sampler.chat_tokenizer
+        read = partial(token_sequences, groups, tokenizer, penalised and not scaled, scaled)
         return await self.train_sequences(read, options)
 
     async def train_sequences(

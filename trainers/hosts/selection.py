@@ -6,6 +6,7 @@ returns the problem in words, and an empty string if there is none.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -16,6 +17,7 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 
+from arena.agents.notebook import NOTES
 from arena.core.errors import UsageError
 from arena.core.text import size_text
 from arena.llm.settings import Settings
@@ -26,7 +28,10 @@ from trainers.config.config import (
     FULL_WEIGHTS,
     GAMES_AT_ONCE,
     MADE_BASES,
+    NOTEBOOK,
+    NOTEBOOK_TOKENS,
     OWNED_SERVERS,
+    REPLY_TOKENS,
     TrainConfig,
 )
 
@@ -254,6 +259,16 @@ def games_at_once(config: TrainConfig, chats: int) -> int:
     architecture = read_architecture(base_checkpoint(config.base_model))
     kept = architecture.cache_chats(config.max_context_tokens, _cuda_memory(config.device))
     return min(most, max(1, kept // chats))
+
+
+def reply_tokens(config: TrainConfig) -> int:
+    """Return the longest reply in tokens, which fits the base model."""
+    keeps_notebook = config.base_model == NOTEBOOK
+    if config.trainer_host == "embedded" and config.base_model not in MADE_BASES:
+        # Its tokenizer has a token for the beginning of an entry, as have all its checkpoints.
+        file = find_checkpoint(config.base_model, "--base-model ") / "tokenizer.json"
+        keeps_notebook = file.exists() and json.dumps(NOTES) in file.read_text("utf-8")
+    return config.max_tokens or (NOTEBOOK_TOKENS if keeps_notebook else REPLY_TOKENS)
 
 
 def _cuda_memory(device: str) -> int:

@@ -253,7 +253,7 @@ class Checkpoints:
     ) -> HeldOutResult:
         """Play the held-out deals from `first_seed` (PERIODIC, FINAL) with a step's checkpoint."""
         deals = HeldOutEvaluation(
-            self.setting,
+            self.setting.at_temperature(self.config.eval_temperature),
             evaluation_opponents(self.config, self.setting.match.game),
             self.config.final_eval_games if first_seed == FINAL else self.config.eval_games,
             first_seed,

@@ -49,7 +49,7 @@ from arena.plugins.catalog import make_game
 from trainers.config.config import TrainConfig
 from trainers.credit import complete_groups, select_groups
 from trainers.hosts.host import TrainingHost
-from trainers.hosts.selection import games_at_once
+from trainers.hosts.selection import games_at_once, reply_tokens
 from trainers.loop.checkpoints import Checkpoints
 from trainers.loop.games import StepGames
 from trainers.loop.metrics import Health, RolloutCounts, Timer, staleness_metrics, step_record
@@ -106,7 +106,8 @@ class GRPO:
         parsed = parse_config(config, game, self.llm)
         self.rewards, self.credit = parsed.rewards, parsed.credit
         chats = game.num_players if config.self_play else 1
-        setting = rollout_setting(config, game, self.rewards)
+        fitted = config.model_copy(update={"max_tokens": reply_tokens(config)})
+        setting = rollout_setting(fitted, game, self.rewards)
         setting = replace(setting, concurrency=games_at_once(config, chats))
         self.executor = make_executor(config.executor, config.workers or None, self.llm)
         rollouts = Rollouts(setting, self.llm, self.rewards.score_seat, self.executor)

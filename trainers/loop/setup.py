@@ -21,7 +21,7 @@ from arena.llm.backend import Sampling
 from arena.llm.service import LLMService
 from arena.llm.settings import Settings
 from arena.plugins.catalog import catalog, make_game
-from trainers.config.config import NOTEBOOK, GameSettings, TrainConfig
+from trainers.config.config import NOTEBOOK, REPLY_TOKENS, GameSettings, TrainConfig
 from trainers.credit import Credit
 from trainers.hosts.host import HostFactory, HostRequest, TrainingHost
 from trainers.pretrain.pretrain import pretrain
@@ -156,12 +156,14 @@ def make_notebook_model(
 
 
 def rollout_setting(config: GameSettings, game: Game, rewards: Rewards) -> RolloutSetting:
-    """Return how games are played, in training and in held-out evaluations."""
+    """Return how games of training are played; held-out games have another temperature."""
     chat = ChatOptions(
         guided=config.guided,
         # Asked for if the reward reads them; the answers are not trained.
         beliefs=bool(rewards.weights.get("claims")),
-        sampling=Sampling(temperature=config.temperature, max_tokens=config.max_tokens),
+        sampling=Sampling(
+            temperature=config.temperature, max_tokens=config.max_tokens or REPLY_TOKENS
+        ),
         system=None
         if config.prompt == "rules"
         else system_prompt(config.prompt, game, turn_limit=game.turn_limit()),

@@ -61,6 +61,12 @@ class RolloutSetting:
     """All answers of a step must come from the weights of that step. False: another program
     updates the weights at any time, and trajectories record the versions that answered."""
 
+    def at_temperature(self, temperature: float) -> RolloutSetting:
+        """Return the same setting with another sampling temperature."""
+        chat = self.match.chat or ChatOptions()
+        chat = replace(chat, sampling=replace(chat.sampling, temperature=temperature))
+        return replace(self, match=replace(self.match, chat=chat))
+
 
 @dataclass(frozen=True, slots=True)
 class PlayedStep:

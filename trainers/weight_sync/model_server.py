@@ -74,8 +74,8 @@ class OwnServer:
         return [
             *ARENA, "serve", f"{model}", "--host", HOST, "--port", f"{self.process.port}",
             "--lora-root", f"{self.adapters}", "--context", f"{self.context}",
-            "--device", self.device, "--threads", f"{self.config.threads}",
-            "--drain-seconds", "5", *shlex.split(self.config.vllm_args),
+            "--device", self.device, "--drain-seconds", "5",
+            *shlex.split(self.config.vllm_args),
         ]  # fmt: skip
 
     def _vllm_command(self, model: Path) -> list[str]:

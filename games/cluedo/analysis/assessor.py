@@ -40,6 +40,7 @@ from games.cluedo.analysis.judgements import (
     MissedAccusationFacts,
     RefutationFacts,
     SuggestionFacts,
+    WaitFacts,
 )
 from games.cluedo.analysis.measures import FACTS, MEASURES, STAGES, TURNS
 from games.cluedo.inference.answers import AnswerDistribution
@@ -112,16 +113,30 @@ class PositionValues:
 
     @cached_property
     def envelopes(self) -> dict[Triple, float]:
-        """Probabilities of the possible envelopes."""
+        """Probabilities of the possible envelopes, the most probable first."""
         return self._knowledge.envelopes()
+
+    @property
+    def highest(self) -> float:
+        """The probability of the most probable envelope."""
+        return next(iter(self.envelopes.values()))
 
     @cached_property
     def break_even(self) -> float:
         """The probability above which accusing pays."""
-        legal, rivals = self._legal, self._state.game.num_players - 1 - len(self._state.out)
+        legal = self._legal
         # With dice or a passage a suggestion may still follow in this turn.
         may_suggest = bool(legal.of(Suggest)) or ROLL in legal or PASSAGE in legal
-        return break_even(self._knowledge, rivals, may_suggest)
+        return break_even(self._knowledge, self._rivals, may_suggest)
+
+    @property
+    def wait(self) -> WaitFacts:
+        """The facts of ending the turn, after which no question of it follows."""
+        return WaitFacts(break_even(self._knowledge, self._rivals, False), self.highest)
+
+    @property
+    def _rivals(self) -> int:
+        return self._state.game.num_players - 1 - len(self._state.out)
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,6 +269,8 @@ class CluedoAssessor(SeatAssessor):
             yield self._judge_accusation(ply, action, seat)
         if self._wants("skipped question"):
             yield from self._judge_skipped_question(ply, seat, knowledge)
+        if isinstance(action, EndTurn) and self._wants("wait"):
+            yield self._position_values(ply.player).wait.assessment("wait", ply, {})
         if isinstance(action, EndTurn) and self._wants("missed accusation") and seat.is_provable:
             measurements = {"missed": WeightedSum(1.0)}
             # This turn is among the turns passed already.
@@ -268,7 +285,9 @@ class CluedoAssessor(SeatAssessor):
         correct = accusation.triple == self._state.envelope
         position = self._position_values(ply.player)
         probability = position.envelopes.get(accusation.triple, 0.0)
-        facts = AccusationFacts(probability, position.break_even, correct, seat.is_provable)
+        facts = AccusationFacts(
+            probability, position.break_even, position.highest, correct, seat.is_provable
+        )
         measurements = {
             "accusations_right": WeightedSum(float(correct)),
             "accusation_probability": WeightedSum(probability),

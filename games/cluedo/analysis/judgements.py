@@ -99,6 +99,8 @@ class AccusationFacts(MoveFacts):
     """Probability that it is right."""
     break_even: float
     """Probability above which accusing pays."""
+    highest: float
+    """Probability of the most probable envelope."""
     correct: bool
     provable: bool
     """True if only one envelope was possible in the accuser's view."""
@@ -108,6 +110,12 @@ class AccusationFacts(MoveFacts):
         """True if waiting was better."""
         # The tolerance keeps rounding from turning an even case into a mistake.
         return self.probability < self.break_even - NEGLIGIBLE
+
+    @property
+    def value(self) -> float:
+        """Value for credit; in a certain case nothing is left to ask, so waiting wins nothing."""
+        waiting = 0.0 if self.provable else self.break_even
+        return gain(self.probability, self.highest, waiting)
 
     def comment(self) -> Comment:
         if self.provable and self.correct:
@@ -129,6 +137,21 @@ class AccusationFacts(MoveFacts):
             verdict = f"well timed, {'and right' if self.correct else 'although wrong'}"
         accused = f"Accused with probability {_probability(self.probability)}"
         return Comment(f"{accused}; accusing pays {threshold}: {verdict}.", self.premature)
+
+
+@dataclass(frozen=True, slots=True)
+class WaitFacts(MoveFacts):
+    """Facts of a turn that ended without an accusation."""
+
+    break_even: float
+    """Probability above which accusing would have paid."""
+    highest: float
+    """Probability of the most probable envelope."""
+
+    @property
+    def value(self) -> float:
+        """Value for credit: positive if waiting was right."""
+        return gain(self.break_even, self.highest, self.break_even)
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +228,16 @@ def _least(bits: float) -> str:
 # Values of decisions, for credit in training
 
 
+def gain(winning: float, highest: float, waiting: float) -> float:
+    """Return the value of a decision that wins with this probability, between two choices.
+
+    These are to accuse the most probable envelope, which wins with probability `highest`, and to
+    wait. The value is twice the distance from their mean, so each of them has its gain against the
+    other one, and a less probable envelope loses twice what it is less probable by.
+    """
+    return 2 * winning - (highest + waiting)
+
+
 DECISION_KINDS = {
     "suggestion": DecisionKind.of_measure(
         "efficiency", "expected bits of the question, of the best one", "questions"
@@ -213,12 +246,13 @@ DECISION_KINDS = {
         lambda _: 0.0, "a turn without a question gains nothing", "questions"
     ),
     "accusation": DecisionKind(
-        # The expected value of +1 for a right and -1 for a wrong accusation: no luck in it.
-        lambda assessment: 2 * AccusationFacts.of(assessment).probability - 1,
-        "2 p - 1, where p is the exact probability that it is right",
+        lambda assessment: AccusationFacts.of(assessment).value,
+        "its exact probability, minus that of winning by waiting (the break-even)",
     ),
-    "missed accusation": DecisionKind(
-        lambda _: -1.0, "-1 for a turn that ends although the envelope was provable"
+    "wait": DecisionKind(
+        lambda assessment: WaitFacts.of(assessment).value,
+        "the probability of winning by ending the turn, minus that of the best accusation; -1 "
+        "if the envelope was provable",
     ),
     "refutation": DecisionKind.of_measure(
         "excess_leak", "minus the bits given away beyond the least", "refutations", sign=-1

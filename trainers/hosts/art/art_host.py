@@ -32,8 +32,7 @@ DEFAULT_MODEL = "OpenPipe/Qwen3-14B-Instruct"
 PACKAGES = ("art", "openai", "torch", "transformers")
 UNSUPPORTED = {
     **dict.fromkeys(
-        ("entropy_coef", "tokens_per_batch", "gradient_checkpointing", "precision", "threads",
-         "async_steps"),
+        ("entropy_coef", "tokens_per_batch", "gradient_checkpointing", "precision", "async_steps"),
         EMBEDDED_ONLY,
     ),
     "credit": "ART gives each game one advantage; take --credit game",

@@ -61,7 +61,7 @@ class TaskOptions(ExperimentOptions):
         from arena.evaluation.report import headline
 
         if not self.as_json:
-            verdict = str(headline(report)[0]).removeprefix("Primary result: ")
+            verdict = str(headline(report)[0])
             echo(f"{self.heading}: {verdict}", indent="  ")
 
 

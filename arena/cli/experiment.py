@@ -77,7 +77,7 @@ class ReportOptions(OutputOptions):
     csv: Path | None = setting(None)
     """Also write the measures to this file."""
     explain: bool = setting(False, flag="--explain")
-    """Also define each measure."""
+    """Also print the tables that are left out, and define each measure."""
 
     def check_files(self) -> None:
         """Raise the error of a missing package or folder before hours are spent on games."""

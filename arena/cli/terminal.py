@@ -120,13 +120,19 @@ def print_grids(grids: Iterable[Grid], console: Console | None = None) -> None:
 
 
 def print_document(document: Document, explain: bool, console: Console) -> None:
-    """Print a report: the answer in bold, the tables, the other sentences."""
+    """Print a report: the answer in bold, what limits it, the tables, the method.
+
+    With `explain`, it has all tables and the definitions.
+    """
     from rich.text import Text
 
     answer, *others = document.sentences
-    console.print(Text(answer, "bold"), end="\n\n")
-    print_grids(document.grids, console)
-    for text in [*others, *(document.definitions if explain else ())]:
+    console.print(Text(answer, "bold"))
+    for text in others:
+        console.print(Text(text))
+    console.print()
+    print_grids(document.grids(explain), console)
+    for text in [*document.remarks, *(document.definitions if explain else ())]:
         console.print(Text(text))
 
 

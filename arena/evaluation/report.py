@@ -7,7 +7,6 @@ Parts that a kind of report does not have are at their defaults, and not in its 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Literal, get_args
 
 from pydantic import Field, JsonValue
@@ -16,7 +15,15 @@ from arena.core.analysis import Measure
 from arena.core.outcome import WIN_RATE, ReturnScale
 from arena.core.spec import Spec
 from arena.core.text import decimal, percentage, pluralize
-from arena.evaluation.document import Sentence, amount, amount_range, number, par_text, percent
+from arena.evaluation.document import (
+    Sentence,
+    amount,
+    amount_range,
+    in_unit,
+    number,
+    par_text,
+    percent,
+)
 from arena.evaluation.records import Interval, Number, ReportPart, SeatRole
 
 
@@ -174,6 +181,8 @@ class PairedComparison(ReportPart):
     """Difference of the shares of games won, if that is not `difference` itself."""
     truncated: int = 0
     """Deals with a truncated game."""
+    finished_bounds: Interval = Interval()
+    """Bounds of the difference on these deals if no game had been truncated."""
     games_needed: int | None = None
     """Pairs of games that show this difference with 80 % power; None if no number does."""
     fallback_bounds: Interval = Interval()
@@ -285,24 +294,20 @@ class Report(ReportPart):
 
 # The result in sentences
 
+SIGNIFICANT = 0.05
 TRUNCATED_LIMIT = 0.1
 """Share of truncated games above which a result says so. Played to the end, they could move a mean
 return by a tenth of its range: as much as the whole 95 % interval of a win rate in 400 games."""
 
 
 def headline(report: Report) -> list[Sentence]:
-    """Return the result in sentences; the first one is the answer.
-
-    It is called primary, except in an analysis: it was chosen before the games, so it is not
-    adjusted for the other comparisons.
+    """Return the result in sentences. The first one is the answer: who is better, how sure that is,
+    and whether the games are enough.
     """
     unmeasured = [player for player in report.players if player.is_unmeasured]
     if unmeasured:
         return [_unmeasured(player) for player in unmeasured]
-    first, *others = _results(report)
-    if report.kind != "analysis" and report.players:
-        first = replace(first, template=f"Primary result: {first.template}")
-    return [first, *others]
+    return _results(report)
 
 
 def adjustment_text(adjusted: int, comparisons: int) -> str:
@@ -339,12 +344,25 @@ def _result(report: Report, player: PlayerReport) -> Sentence:
         return Sentence("{} has no finished game.", (player.player,))
     games, par = pluralize(player.games, "game"), par_text(report.par)
     if report.scale.is_win_rate:
-        return Sentence(f"{{}} won {percent(result)} of {games}{par}.", (player.player,))
+        return Sentence(
+            f"{{}} won {percent(result)} of {games}{_beside_par(result, report.par)}.",
+            (player.player,),
+        )
     mean = amount(result, report.scale)
     won = f"; it won {percent(player.win_rate)}{par}" if report.has_winner else ""
     return Sentence(
         f"{{}} has a mean {report.scale.name} of {mean} in {games}{won}.", (player.player,)
     )
+
+
+def _beside_par(result: Interval, par: float | None) -> str:
+    """Return how a win rate compares with that of equal players."""
+    if par is None or result.low is None or result.high is None:
+        return par_text(par)
+    equal = f"equal players ({percentage(par)})"
+    if result.low <= par <= result.high:
+        return f", which cannot be distinguished from {equal}"
+    return f", {'more' if result.low > par else 'less'} than {equal}"
 
 
 def _truncated(report: Report) -> Iterator[Sentence]:
@@ -390,18 +408,47 @@ def _compared(report: Report, paired: PairedComparison) -> Iterator[Sentence]:
     size = amount(difference, scale, signed=True)
     yield Sentence(
         f"{{}} {_verdict(difference, scale)} {{}}: {size} in {deals} that both played in the same "
-        "seats.",
+        f"seats{_enough(difference, paired.games_needed)}.",
         names,
     )
-    yield from _truncated_pairs(paired)
+    yield from _differing(report, paired)
+    yield from _truncated_pairs(difference, paired, scale)
     if not scale.is_win_rate and report.has_winner:
         won = percent(paired.won_difference, signed=True)
         yield Sentence(f"The difference in games won is {won}.")
-    if paired.games_needed is not None:
-        yield Sentence(
-            f"If the true difference is this large, about {paired.games_needed} pairs of games "
-            f"show it (80 % power)."
+
+
+def _enough(difference: Interval, needed: int | None) -> str:
+    """Return whether so many deals are enough, and how many are (80 % power)."""
+    shown = difference.excludes_zero
+    if needed is None or (needed <= difference.n and not shown):
+        return "" if shown else "; these are too few to tell"
+    about = f"about {pluralize(needed, 'deal')}"
+    if not shown:
+        return f"; these are too few to tell: {about} show a difference this large"
+    enough = "are enough for" if needed <= difference.n else "are needed to rely on"
+    return f"; {about} {enough} a difference this large"
+
+
+def _differing(report: Report, paired: PairedComparison) -> Iterator[Sentence]:
+    """Yield the measures in which the players differ, by the adjusted p-values."""
+    tested = [m for m in report.measures if m.better and m.name in paired.adjusted_p]
+    better, worse = list[str](), list[str]()
+    for measure in tested:
+        difference, p = paired.measures[measure.name], paired.adjusted_p[measure.name]
+        if p is None or p >= SIGNIFICANT or not difference.value:
+            continue
+        size = in_unit(measure.unit, Interval(value=difference.value), signed=True)
+        is_more = difference.value > 0
+        (better if is_more == (measure.better == "higher") else worse).append(
+            f"{measure.title} ({size})"
         )
+    if better or worse:
+        parts = [("better in ", better), ("worse in ", worse)]
+        found = "; ".join(f"{name}{', '.join(titles)}" for name, titles in parts if titles)
+        yield Sentence(f"{{}} is {found}.", (paired.player,))
+    elif tested:
+        yield Sentence("No measure shows a difference.")
 
 
 def _bounded(report: Report, paired: PairedComparison) -> Iterator[Sentence]:
@@ -414,13 +461,20 @@ def _bounded(report: Report, paired: PairedComparison) -> Iterator[Sentence]:
         )
 
 
-def _truncated_pairs(paired: PairedComparison) -> Iterator[Sentence]:
-    """Yield a warning if many games were cut off."""
-    if paired.truncated > TRUNCATED_LIMIT * (paired.deals or 0):
+def _truncated_pairs(
+    difference: Interval, paired: PairedComparison, scale: ReturnScale
+) -> Iterator[Sentence]:
+    """Yield a warning if many games were cut off, or if their ends could reverse the verdict."""
+    bounds = paired.finished_bounds
+    is_open = difference.excludes_zero and bounds.low is not None and not bounds.excludes_zero
+    if is_open or paired.truncated > TRUNCATED_LIMIT * (paired.deals or 0):
+        ends = ""
+        if is_open:
+            ends = f", which could give {amount_range(bounds, scale, signed=True)}"
         yield Sentence(
             f"In {paired.truncated} of {pluralize(paired.deals or 0, 'pair')} a game was truncated "
             "and counts with its returns so far: the verdict is about play up to that limit, not "
-            "about finished games."
+            f"about finished games{ends}."
         )
 
 

@@ -30,6 +30,7 @@ from arena.evaluation.records import (
     Interval,
 )
 from arena.evaluation.report import (
+    SIGNIFICANT,
     CalibrationBin,
     ModelUsage,
     NoFallback,
@@ -332,15 +333,19 @@ def compare(game: Game, first: Sample, second: Sample) -> PairedComparison:
     if not scale.is_win_rate:
         secondary["won_difference"] = _mean(wins, second, WIN_RATE)
         won = Interval.of(secondary["won_difference"])
+    cut = np.array([first.truncated, second.truncated], bool)
+    no_fallback = np.array([first.no_fallback, second.no_fallback], bool)
+    ends = [_mean(end, second, scale) for end in _worst(first, second, no_fallback, scale)]
     return PairedComparison(
         player=first.player,
         baseline=second.player,
         deals=len(second),
         difference=Interval.of(_mean(differences, second, scale)),
         won_difference=won,
-        truncated=int(np.any([first.truncated, second.truncated], axis=0).sum()),
+        truncated=int(cut.any(axis=0).sum()),
+        finished_bounds=_finished_bounds(first, second, cut, scale),
         games_needed=games_needed(float(differences.mean()), sd),
-        fallback_bounds=_difference_bounds(first, second, scale),
+        fallback_bounds=Interval.within(*map(Interval.of, ends)) if ends else Interval(),
         measures={name: Interval.of(estimate) for name, estimate in measured.items()},
         adjusted_p=dict(holm({name: estimate.p for name, estimate in secondary.items()})),
     )
@@ -350,20 +355,32 @@ def _mean(differences: ArrayLike, sample: Sample, scale: ReturnScale) -> Estimat
     return clustered_mean(differences, sample.deals, bounds=scale.difference)
 
 
-def _difference_bounds(first: Sample, second: Sample, scale: ReturnScale) -> Interval:
-    """Bound the difference that the same pairs would have had without fallback moves.
+def _finished_bounds(
+    first: Sample, second: Sample, cut: NDArray[np.bool_], scale: ReturnScale
+) -> Interval:
+    """Bound the mean difference on these deals if the games that were `cut` had been finished."""
+    ends = [float(end.mean()) for end in _worst(first, second, ~cut, scale) if cut.any()]
+    return (
+        Interval(low=round(ends[0], 6), high=round(ends[1], 6), n=len(second))
+        if ends
+        else (Interval())
+    )
 
-    Games with a fallback count with the least and the greatest return: the worst-case bounds of
-    Manski (1990, "Nonparametric bounds on treatment effects", American Economic Review 80). Empty
-    if the scale has no range.
+
+def _worst(
+    first: Sample, second: Sample, known: NDArray[np.bool_], scale: ReturnScale
+) -> Sequence[NDArray[np.float64]]:
+    """Return the least and the greatest difference of each deal, (deals,); none without a range.
+
+    Returns that are not `known` (2, deals) count as the least and the greatest one: the worst-case
+    bounds of Manski (1990, "Nonparametric bounds on treatment effects", American Economic Review
+    80).
     """
     if not scale.is_bounded:
-        return Interval()
-    known = np.array([first.no_fallback, second.no_fallback], bool)
+        return ()
     least, most = worst_cases([first.returns, second.returns], known, scale.bounds)
     # The difference is least if the player gets least and the baseline most.
-    ends = least[0] - most[1], most[0] - least[1]
-    return Interval.within(*(Interval.of(_mean(end, second, scale)) for end in ends))
+    return least[0] - most[1], most[0] - least[1]
 
 
 def _measure_differences(game: Game, first: Sample, second: Sample) -> dict[str, Estimate]:
@@ -428,7 +445,6 @@ ANSWERS = {
     "Deduction": "the model does not deduce by itself all that follows from what it has seen",
 }
 """Conclusion if the first scaffold of a question is better."""
-SIGNIFICANT = 0.05
 
 
 def answers(comparisons: Sequence[PairedComparison], scale: ReturnScale) -> Iterator[str]:

@@ -119,8 +119,8 @@ MOST_POINTS = 240
 """Points of a line that are drawn; more are replaced by means of neighbours."""
 MARKS = ("●", "■", "▲", "◆", "▼", "✚", "✖")
 """The shapes of markers as characters, for legends. Shapes help where colours look alike."""
-_ROW, _FOOT = 36, 44
-"""Heights in a forest chart: of a row, and of the axis."""
+_ROW, _FOOT, _NAME = 38, 44, 0.5
+"""Heights in a forest chart: of a row, of the axis, and of a name as a share of its row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,11 +193,12 @@ class Canvas:
             canvas.text(y.title, font * 0.9, middle, "middle", turned=True)
         return canvas
 
-    def x_axis(self, axis: ChartAxis) -> None:
-        """Draw vertical grid lines, their labels and the axis' title."""
+    def x_axis(self, axis: ChartAxis, bands: Sequence[tuple[float, float]] = ()) -> None:
+        """Draw vertical grid lines, in these ranges of y or along it, labels and the title."""
         bottom = max(self.y.start, self.y.end)
         for value in self.x.ticks(axis.ticks, axis.whole):
-            self.path([(value, self.y.low), (value, self.y.high)], "grid")
+            for ends in bands or [(self.y.low, self.y.high)]:
+                self.path([(value, end) for end in ends], "grid")
             self.text(axis.format(value), self.x(value), bottom + self.font * 1.3, "middle")
         middle = (self.x.start + self.x.end) / 2
         self.text(axis.title, middle, self.height - self.font * 0.5, "middle")
@@ -376,7 +377,10 @@ def _stacked(label: str, chart: LayerChart, font: int) -> Markup:
 
 
 def _forest(label: str, chart: ForestChart) -> Markup:
-    """Draw each name above its interval, so that long names need no margin."""
+    """Draw each name above its interval, so that long names need no margin.
+
+    No line crosses the band of a name.
+    """
     rows, reference = chart.rows, chart.reference
     ends = [end for _, row in rows for end in (row.value, row.low, row.high) if end is not None]
     if reference is not None:
@@ -384,12 +388,13 @@ def _forest(label: str, chart: ForestChart) -> Markup:
     height = _ROW * len(rows) + _FOOT
     x = Scale.of(chart.axis, ends, 12, WIDTH - 14)
     canvas = Canvas(height, FONT, x, Scale(0, len(rows), 0, height - _FOOT))
-    canvas.x_axis(chart.axis)
-    if reference is not None:
-        canvas.path([(reference, 0), (reference, len(rows))], "dashed")
+    bands = [(number + _NAME, number + 1.0) for number in range(len(rows))]
+    canvas.x_axis(chart.axis, bands)
     for number, (name, row) in enumerate(rows):
-        y = number + 0.62
-        canvas.text(shorten(name, 46), 12, canvas.y(number + 0.32) + 4, "start", "label")
+        y = number + 0.75
+        if reference is not None:
+            canvas.path([(reference, end) for end in bands[number]], "dashed")
+        canvas.text(shorten(name, 46), 12, canvas.y(number + 0.3) + 4, "start", "label")
         if row.low is not None and row.high is not None:
             canvas.interval(row.low, row.high, y)
         if row.value is not None:

@@ -60,9 +60,8 @@ def test_the_verdict_on_kuhn_poker_is_about_chips(registered: None) -> None:
     assert paired.won_difference.low is not None and paired.won_difference.low > 0
     assert paired.games_needed
     first, *others = document(report).sentences
-    assert first.startswith(
-        "Primary result: bot:bluffer has a lower mean return than bot:careful: −0."
-    )
+    assert first.startswith("bot:bluffer has a lower mean return than bot:careful: −0.")
+    assert first.endswith(" deals are needed to rely on a difference this large.")
     assert " chips [−0." in first
     assert any(each.startswith("The difference in games won is +") for each in others)
     assert report.ranked[0].player == "bot:careful"
@@ -103,11 +102,7 @@ def test_a_game_without_a_declared_range() -> None:
     with pytest.raises(UsageError, match="undeclared does not declare the range of its returns"):
         EvaluationAggregator(game, ["a"], target=0.1)
     report = games_of(game, [3.0, 1.0, 2.0] * 8, [0.0, 1.0, -1.0] * 8).report()
-    assert (
-        document(report)
-        .sentences[0]
-        .startswith("Primary result: a has a higher mean return than z: +2.00 [+")
-    )
+    assert document(report).sentences[0].startswith("a has a higher mean return than z: +2.00 [+")
     assert report.scale.low is None and Report.model_validate(report.to_json()) == report
 
 
@@ -140,10 +135,10 @@ def test_a_verdict_on_truncated_games_says_so() -> None:
     paired = report.comparison
     assert paired and paired.truncated == 102
     verdict, warning, *_ = document(report).sentences
-    assert verdict.startswith("Primary result: a has a higher mean score than z: +0.30 [")
+    assert verdict.startswith("a has a higher mean score than z: +0.30 [")
     assert warning == (
         "In 102 of 120 pairs a game was truncated and counts with its returns so far: the verdict "
-        "is about play up to that limit, not about finished games."
+        "is about play up to that limit, not about finished games, which could give −0.55 to +1.15."
     )
     assert report.players[0].outcomes.truncated == 0.85
     assert report.players[0].outcomes.drawn == 0.0, "a truncated game is no draw"
@@ -195,3 +190,14 @@ def test_a_game_that_returns_nan_ends_the_evaluation_with_one_line(
         catalog().restore(before)
     (said, *_) = [line for line in capsys.readouterr().err.splitlines() if "nan" in line]
     assert "broken: the game with seed" in said and "must give finite numbers" in said
+
+
+@pytest.mark.parametrize(("cut", "is_open"), [(0, False), (8, False), (9, True)])
+def test_few_truncated_games_are_named_if_they_could_reverse_the_verdict(
+    cut: int, is_open: bool
+) -> None:
+    """Nine games more were won: nine that are lost at worst leave no difference."""
+    report = games_of(TIC, [0.0] * 91 + [1.0] * 9, [0.0] * 100, cut=cut).report()
+    warnings = [each for each in document(report).sentences if "truncated" in each]
+    assert report.difference.excludes_zero and len(warnings) == is_open
+    assert not is_open or warnings[0].endswith("finished games, which could give 0.00 to +0.18.")

@@ -42,7 +42,7 @@ def page_of(
 def test_tables_have_par_and_call_periodic_evaluations_exploratory(tmp_path: Path) -> None:
     config = CONFIG.model_copy(update={"options": {"players": 4}})
     shown = document(run_of(rows(60), FINISHED, tmp_path, config))
-    (evaluations,) = (grid for grid in shown.grids if grid.title.startswith("Held-out deals"))
+    (evaluations,) = (grid for grid in shown.grids() if grid.title.startswith("Held-out deals"))
     assert "exploratory, not adjusted" in evaluations.title
     (steps,) = shown.sections[-1].details
     for grid in (evaluations, steps):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import JsonValue
@@ -195,6 +195,8 @@ class Grid:
     title: str
     headings: Sequence[str]
     rows: Sequence[Sequence[str]]
+    abouts: Mapping[str, str] = field(default_factory=dict)
+    """Definitions of columns and rows by their headings; HTML shows them on request."""
 
     def markdown(self) -> str:
         aligned = ["---", *["---:"] * (len(self.headings) - 1)]
@@ -374,7 +376,7 @@ class Section:
     about: str = ""
     """A sentence below the heading in HTML."""
     is_folded: bool = False
-    """True if HTML shows the section only on request."""
+    """True if the section is shown on request only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -393,19 +395,23 @@ class Document:
     definitions: Sequence[str] = ()
     """Definitions of the measures. A terminal and Markdown show them on request."""
 
-    @property
-    def grids(self) -> Iterator[Grid]:
-        """The tables that every writer shows."""
-        return (grid for section in self.sections for grid in section.grids)
+    def grids(self, explain: bool = True) -> Iterator[Grid]:
+        """Yield the tables; without `explain` only those that are always shown."""
+        for section in self.sections:
+            if explain or not section.is_folded:
+                yield from section.grids
 
     @property
     def sentences(self) -> list[str]:
-        """All sentences; the first one is the answer."""
-        return [*map(str, self.headline), *self.notes, *self.remarks]
+        """The result and its limitations; the first sentence is the answer."""
+        return [*map(str, self.headline), *self.notes]
 
     def markdown(self, explain: bool = False) -> str:
-        """Return the report as Markdown, without charts; with `explain` also the definitions."""
+        """Return the report as Markdown, without charts: the answer first.
+
+        With `explain`, it has all tables and the definitions.
+        """
         answer, *others = self.sentences
-        tables = "\n".join(grid.markdown() for grid in self.grids).rstrip("\n")
-        texts = [*others, *(self.definitions if explain else ())]
-        return "\n\n".join([f"**{escape_markdown(answer)}**", tables, *texts])
+        tables = "\n".join(grid.markdown() for grid in self.grids(explain)).rstrip("\n")
+        last = [*self.remarks, *(self.definitions if explain else ())]
+        return "\n\n".join([f"**{escape_markdown(answer)}**", *others, tables, *last])

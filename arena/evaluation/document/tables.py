@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from itertools import combinations
+from dataclasses import replace
+from itertools import combinations, zip_longest
+
+from pydantic import JsonValue
 
 from arena.core.analysis import Measure
 from arena.core.text import UNKNOWN, decimal, percentage, pluralize
@@ -49,6 +52,8 @@ ENTROPY = Measure("entropy", "Remaining entropy", "bits", "lower", "")
 MIN_DEALS = 5
 """Deals that a point of a line needs to be drawn: few deals give wide intervals, which would hide
 the other points."""
+MAX_FACTS = 3
+"""Options of the game below the title; all are among the settings."""
 MOST_LINES = 7
 """Lines of one chart; the players beyond are in its table."""
 TURNS = (
@@ -63,26 +68,26 @@ def document(report: Report, beside: int = EVERY_PLAYER) -> Document:
     `beside` is the number of players beside each other in a table of measures.
     """
     players = report.players
-    results = [leaderboard(report)] if players else []
-    if report.has_winner and any(player.outcomes.won is not None for player in players):
-        results.append(outcomes(report))
     title = "Leaderboard" if report.kind == "tournament" else "Results"
-    comparisons = report.comparisons or ([report.comparison] if report.comparison else [])
-    compared = [comparison(report, each) for each in comparisons]
+    compared = [comparison(report, each) for each in report.comparisons]
     models = [player for player in players if player.replies.attempts]
     replied = ([replies(models)], (), [usage(models)]) if models else ()
     turns = list(_turns(report))
-    given = [(name, json_text(v)) for name, v in report.settings.items() if v is not None]
-    settings = [Grid("Settings", ["setting", "value"], given)] if given else []
+    ended = report.has_winner and any(player.outcomes.won is not None for player in players)
+    given: dict[str, JsonValue] = {"options": ", ".join(options_in_words(report.options)) or None}
+    given |= report.settings
+    chosen = [(name, json_text(value)) for name, value in given.items() if value is not None]
+    settings = [Grid("Settings", ["setting", "value"], chosen)] if chosen else []
     sections = (
-        Section(title, results, list(_standings(report))),
-        Section("Differences" if report.comparisons else "Difference", compared),
-        Section("Measures", list(measures(report, beside)) if report.listed_measures else ()),
+        Section(title, [leaderboard(report)] if players else (), list(_standings(report))),
+        Section("Decisions", list(measures(report, beside)) if report.listed_measures else ()),
+        Section("Differences", compared),
         Section("Pairs", [pairs_of(report)] if report.pairs else ()),
-        Section("Seats", *_seats(report)),
-        Section("Replies and cost", *replied),
         Section("Turn by turn", (), [c for c, _ in turns], [grid for _, grid in turns], TURNS),
-        Section("Design", details=settings),
+        Section("Replies and cost", *replied),
+        Section("Outcomes", [outcomes(report)] if ended else (), is_folded=True),
+        Section("Seats", *_seats(report), is_folded=True),
+        Section("Settings", settings, is_folded=True),
     )
     return Document(
         title=_title(report),
@@ -110,7 +115,7 @@ def _title(report: Report) -> str:
 
 
 def _facts(report: Report) -> list[str]:
-    facts = options_in_words(report.options)
+    facts = options_in_words(report.options)[:MAX_FACTS]
     if report.games is not None:
         facts.append(pluralize(report.games, "game"))
     if report.kind != "eval" and report.players:
@@ -129,26 +134,33 @@ def _remarks(report: Report) -> Iterator[str]:
 
 
 def leaderboard(report: Report) -> Grid:
-    """Return the players with their returns, win rates, and ratings in a tournament."""
-    players, won = report.players, f"won{par_text(report.par)}"
-    columns: dict[str, list[str]] = {"player": [player.player for player in players]}
+    """Return the players with their returns, win rates, and ratings in a tournament.
 
-    def add(heading: str, cell: Callable[[PlayerReport], str]) -> None:
-        columns[heading] = [cell(player) for player in players]
+    The difference of a player and its baseline is the last row.
+    """
+    players, won, scale = report.players, f"won{par_text(report.par)}", report.scale
+    paired = None if report.comparisons else report.comparison
+    difference = [DIFFERENCE] if paired else []
+    columns = {"player": [*(player.player for player in players), *difference]}
+
+    def add(heading: str, cell: Callable[[PlayerReport], str], difference: str = "") -> None:
+        columns[heading] = [*map(cell, players), *([difference] if paired else [])]
 
     if any(player.role for player in players):
         add("role", lambda player: player.role or "")
     if any(player.rating.value is not None for player in players):
         add("rating", lambda player: number(player.rating, 0))
         add("rank", lambda player: number(player.rank, 0))
-    add("games", lambda player: str(player.games))
+    add("games", lambda player: str(player.games), str(paired.deals or 0) if paired else "")
     if any(player.games < player.seats for player in players):
         add("seats", lambda player: str(player.seats))
     # In a game that pays 1 to the winner and 0 to the others, the mean return is the win rate.
-    if not report.scale.is_win_rate:
-        add(f"mean {report.scale.name}", lambda player: amount(player.mean_return, report.scale))
+    returns = amount(report.difference, scale, signed=True)
+    if not scale.is_win_rate:
+        add(f"mean {scale.name}", lambda player: amount(player.mean_return, scale), returns)
     if report.has_winner:
-        add(won, lambda player: percent(player.win_rate))
+        wins = percent(paired.won_difference, signed=True) if paired else ""
+        add(won, lambda player: percent(player.win_rate), returns if scale.is_win_rate else wins)
     if any(player.has_fallbacks for player in players):
         add("without fallback", lambda player: str(player.no_fallback.seats))
         if report.has_winner:
@@ -156,7 +168,7 @@ def leaderboard(report: Report) -> Grid:
     opponents = f" against {', '.join(report.against)}" if report.against else ""
     games = pluralize(report.games or 0, "game")
     title = f"{game_name(report)}: {games}{opponents}; 95 % intervals"
-    return Grid(title, list(columns), list(zip(*columns.values(), strict=True)))
+    return Grid(title, list(columns), list(zip(*columns.values(), strict=True)), COLUMNS)
 
 
 def outcomes(report: Report) -> Grid:
@@ -168,7 +180,7 @@ def outcomes(report: Report) -> Grid:
     ]
     headings = ["player", *shares[:-1], "with fallback"]
     won = f"; won{par_text(report.par)}" if report.par is not None else ""
-    return Grid(f"Outcomes, in shares of each player's seats{won}", headings, rows)
+    return Grid(f"Outcomes, in shares of each player's seats{won}", headings, rows, COLUMNS)
 
 
 def game_name(report: Report) -> str:
@@ -211,7 +223,21 @@ def comparison(report: Report, paired: PairedComparison) -> Grid:
     return _with_p(title, others, ["measure", "difference", P], rows)
 
 
-P = "p"
+P, DIFFERENCE = "p", "difference"
+COLUMNS = {
+    P: "Probability of a difference at least this large between equal players, adjusted for the "
+    "number of rows (Holm).",
+    DIFFERENCE: "The first player minus the second, on the same deals in the same seats. That of "
+    "the results was chosen before the games; the others are clues.",
+    "rating": "Elo points; 400 more are odds of ten to one.",
+    "rank": "Place by rating, with its 95 % interval.",
+    "truncated": "Share of games that were cut off at the limit of turns.",
+    "with fallback": "Share of games with a move that was played for a player without a legal "
+    "reply.",
+    "without fallback": "Seats in games without such a move: a player had no legal reply.",
+    "bounds of won": "Win rate if all games with a fallback move were lost, and if all were won.",
+}
+"""Definitions of columns."""
 
 
 def _with_p(
@@ -227,24 +253,46 @@ def _with_p(
 
 
 def measures(report: Report, beside: int) -> Iterator[Grid]:
-    """Yield tables of all measures, with `beside` players per table."""
+    """Yield tables of all measures, with `beside` players per table.
+
+    The last one has the differences of a player and its baseline.
+    """
     players, listed = report.players, report.listed_measures
-
-    def of_player(player: PlayerReport, measure: Measure) -> str:
-        interval = player.measures.get(measure.name)
-        return measure_text(measure, interval) if interval else ""
-
+    paired = None if report.comparisons else report.comparison
     games = pluralize(report.scored, "game")
     scored = f", {games} scored by the exact posterior" if report.scored else ""
     # One interval in twenty misses the truth: a reader who searches many finds some by chance.
     title = f"Measures{scored}; ↑ more is better; exploratory, each interval for itself"
+    abouts = COLUMNS | {_heading(m): m.about for m in listed}
     for first in range(0, len(players), beside):
         some = players[first : first + beside]
-        rows = [[_heading(m), *(of_player(p, m) for p in some)] for m in listed]
+        rows = [[_heading(m), *(_of_player(p, m) for p in some)] for m in listed]
         errors = [player.calibration_error for player in some]
         if any(error is not None for error in errors):
             rows.append(["calibration error ↓", *(decimal(error, 3) for error in errors)])
-        yield Grid(title, ["measure", *(player.label for player in some)], rows)
+        grid = Grid(title, ["measure", *(player.label for player in some)], rows, abouts)
+        is_last = first + beside >= len(players)
+        yield _with_differences(grid, paired, listed) if paired and is_last else grid
+
+
+def _of_player(player: PlayerReport, measure: Measure) -> str:
+    interval = player.measures.get(measure.name)
+    return measure_text(measure, interval) if interval else ""
+
+
+def _with_differences(grid: Grid, paired: PairedComparison, listed: Sequence[Measure]) -> Grid:
+    """Return a table of measures with the difference of each, and its p-value."""
+    rows = []
+    # A calibration error has no difference.
+    for row, measure in zip_longest(grid.rows, listed):
+        name, cells = measure.name if measure else "", ["", ""]
+        if name in paired.measures:
+            size = measure_text(measure, paired.measures[name], signed=True)
+            cells = [size, p_text(paired.adjusted_p.get(name))]
+        rows.append([*row, *cells])
+    others = adjustment_text(len(paired.adjusted_p), len(paired.measures))
+    headings = [*grid.headings, DIFFERENCE, P]
+    return replace(_with_p(grid.title, others, headings, rows), abouts=grid.abouts)
 
 
 def _heading(measure: Measure) -> str:

@@ -16,23 +16,19 @@ from pydantic import AliasChoices, AliasPath, BaseModel, Field, JsonValue, Valid
 
 from arena.core.errors import BackendError
 from arena.core.text import first_fault
-from arena.llm.batches import BatchRefused, Responses, StoredBatch, WireRequest, WireResponse
+from arena.llm.batches import BatchRefused, Responses, StoredBatch, WireAddress, WireResponse
 from arena.llm.settings import Limits
 from backends.openai_http import HTTPCalls
 from backends.provider_errors import safe_excerpt
 
 MOST_BYTES = 1 << 30
 """Longest body of results that is read."""
-SENT_HEADERS = (
-    *("authorization", "x-api-key", "anthropic-version", "anthropic-beta"),
-    *("openai-organization", "openai-project"),
-)
-"""Headers of a call that its batch needs."""
 CLOCK_SKEW = 600.0
 """Seconds by which the clock of a provider may differ from ours."""
 FIND_INTERVAL = 10.0
 """Seconds between two looks at a batch that may be the one that is searched."""
-
+_BODY = AliasChoices(AliasPath("response", "body"), AliasPath("result", "message"))
+_ERROR = AliasChoices(AliasPath("result", "error", "error"), AliasPath("result", "error"), "error")
 Answer = TypeVar("Answer", bound=BaseModel)
 
 
@@ -58,58 +54,42 @@ class _Result(BaseModel):
 
     custom_id: str
     status: int | None = Field(None, validation_alias=AliasPath("response", "status_code"))
-    body: JsonValue = Field(
-        None,
-        validation_alias=AliasChoices(
-            AliasPath("response", "body"), AliasPath("result", "message")
-        ),
-    )
-    error: dict[str, JsonValue] | None = Field(
-        None,
-        validation_alias=AliasChoices(
-            AliasPath("result", "error", "error"), AliasPath("result", "error"), "error"
-        ),
-    )
+    body: JsonValue = Field(None, validation_alias=_BODY)
+    error: dict[str, JsonValue] | None = Field(None, validation_alias=_ERROR)
 
     def response(self) -> WireResponse:
         """Return what a call would get; 503 for a request that was not tried, or not in time."""
         if self.body is not None:
-            return WireResponse(self.status or 200, json.dumps(self.body).encode())
+            return self.status or 200, json.dumps(self.body).encode()
         error = self.error or {"message": "the batch has no answer"}
         is_ours = error.get("type") == "invalid_request_error"
         status = self.status or (400 if is_ours else 503)
-        return WireResponse(status, json.dumps({"error": error}).encode())
+        return status, json.dumps({"error": error}).encode()
 
 
 class HTTPBatches:
-    """Base of the endpoints: requests with the address and the key of a call."""
+    """Base of the endpoints. The batches are at `_url`, by default below the address of a call."""
 
-    def __init__(self, limits: Limits, key: str) -> None:
+    def __init__(self, limits: Limits, key: str, address: WireAddress) -> None:
         self._calls = HTTPCalls("the batch endpoint", key, limits)
-        self._key = key
+        self._key, self._headers = key, dict(address.headers)
+        self._url = f"{address.url.partition('?')[0]}/batches"
 
     async def close(self) -> None:
         await self._calls.close()
 
-    async def _fetch(self, method: str, url: str, like: WireRequest, **content: Any) -> bytes:
-        """Return the body of a response with status 200. Raises BackendError otherwise."""
-        headers = {name: like.headers[name] for name in SENT_HEADERS if name in like.headers}
-        return await self._calls.fetch(method, url, MOST_BYTES, headers=headers, **content)
+    async def _ask(self, kind: type[Answer], method: str, url: str, **content: Any) -> Answer:
+        """Return what a response states. Raises BackendError."""
+        return self._parsed(kind, url, await self._fetch(method, url, **content))
 
-    async def _ask(self, method: str, url: str, like: WireRequest, **content: Any) -> _Batch:
-        """Return the batch or the file that a response states."""
-        return self._parsed(_Batch, url, await self._fetch(method, url, like, **content))
-
-    async def _newest(self, url: str, like: WireRequest) -> list[_Batch]:
-        """Return the newest batches."""
-        url = f"{url}?limit=100"
-        return self._parsed(_Batches, url, await self._fetch("GET", url, like)).data
-
-    async def _responses(self, url: str, like: WireRequest) -> Responses:
+    async def _responses(self, url: str) -> Responses:
         """Return the responses in a file of results."""
-        lines = filter(bytes.strip, (await self._fetch("GET", url, like)).splitlines())
+        lines = filter(bytes.strip, (await self._fetch("GET", url)).splitlines())
         results = (self._parsed(_Result, url, line) for line in lines)
         return {result.custom_id: result.response() for result in results}
+
+    async def _fetch(self, method: str, url: str, **content: Any) -> bytes:
+        return await self._calls.fetch(method, url, MOST_BYTES, headers=self._headers, **content)
 
     def _parsed(self, kind: type[Answer], url: str, text: bytes) -> Answer:
         try:
@@ -122,32 +102,31 @@ class HTTPBatches:
 class OpenAIBatches(HTTPBatches):
     """OpenAI's `/v1/batches`: requests and responses are files of JSON lines."""
 
-    async def submit(self, name: str, requests: Mapping[str, WireRequest]) -> str:
-        like = next(iter(requests.values()))
-        base, path = _split(like)
-        lines = (
-            b'{"custom_id": "%b", "method": "POST", "url": "%b", "body": %b}'
-            % (key.encode(), path.encode(), wire.body)
-            for key, wire in requests.items()
-        )
-        upload = {"file": ("arena.jsonl", b"\n".join(lines), "application/jsonl")}
+    def __init__(self, limits: Limits, key: str, address: WireAddress) -> None:
+        super().__init__(limits, key, address)
+        base = address.url.removesuffix("/chat/completions").removesuffix("/responses")
+        self._url, self._files = f"{base}/batches", f"{base}/files"
+        self._path = f"/v1{address.url.removeprefix(base)}"
+        """Path of a call, as batches name it."""
+
+    async def submit(self, name: str, bodies: Mapping[str, bytes]) -> str:
+        line = b'{"custom_id": "%b", "method": "POST", "url": "%b", "body": %b}'
+        path = self._path.encode()
+        lines = b"\n".join(line % (key.encode(), path, body) for key, body in bodies.items())
+        upload = {"file": ("arena.jsonl", lines, "application/jsonl")}
         purpose = {"purpose": "batch"}
-        file = await self._ask("POST", f"{base}/files", like, files=upload, data=purpose)
-        batch = {
-            "input_file_id": file.id,
-            "endpoint": path,
-            "completion_window": "24h",
-            "metadata": {"arena": name},
-        }
-        return (await self._ask("POST", f"{base}/batches", like, json=batch)).id
+        file = await self._ask(_Batch, "POST", self._files, files=upload, data=purpose)
+        batch = {"input_file_id": file.id, "endpoint": self._path, "completion_window": "24h"}
+        named = {**batch, "metadata": {"arena": name}}
+        return (await self._ask(_Batch, "POST", self._url, json=named)).id
 
-    async def find(self, batch: StoredBatch, like: WireRequest) -> str | None:
-        listed = await self._newest(f"{_split(like)[0]}/batches", like)
-        return next((b.id for b in listed if (b.metadata or {}).get("arena") == batch.name), None)
+    async def find(self, batch: StoredBatch) -> str | None:
+        newest = await self._ask(_Batches, "GET", f"{self._url}?limit=100")
+        named = ((each.id, each.metadata or {}) for each in newest.data)
+        return next((id for id, metadata in named if metadata.get("arena") == batch.name), None)
 
-    async def results(self, batch: str, like: WireRequest) -> Responses | None:
-        base, _ = _split(like)
-        found = await self._ask("GET", f"{base}/batches/{batch}", like)
+    async def results(self, batch: str) -> Responses | None:
+        found = await self._ask(_Batch, "GET", f"{self._url}/{batch}")
         if found.status == "failed":
             fault = f"{found.fault.get('message') or found.status} ({found.fault.get('code')})"
             raise BatchRefused(f"batch {batch} was refused: {safe_excerpt(fault, self._key)}")
@@ -155,50 +134,35 @@ class OpenAIBatches(HTTPBatches):
             return None
         responses = Responses()
         for file in filter(None, (found.output_file_id, found.error_file_id)):
-            responses |= await self._responses(f"{base}/files/{file}/content", like)
+            responses |= await self._responses(f"{self._files}/{file}/content")
         return responses
 
 
 class AnthropicBatches(HTTPBatches):
     """Anthropic's `/v1/messages/batches`."""
 
-    async def submit(self, name: str, requests: Mapping[str, WireRequest]) -> str:
-        like = next(iter(requests.values()))
-        entries = (
-            b'{"custom_id": "%b", "params": %b}' % (key.encode(), wire.body)
-            for key, wire in requests.items()
-        )
-        body = b'{"requests": [%b]}' % b",".join(entries)
-        return (await self._ask("POST", _url(like), like, content=body)).id
+    async def submit(self, name: str, bodies: Mapping[str, bytes]) -> str:
+        entry = b'{"custom_id": "%b", "params": %b}'
+        entries = b",".join(entry % (key.encode(), body) for key, body in bodies.items())
+        content = b'{"requests": [%b]}' % entries
+        return (await self._ask(_Batch, "POST", self._url, content=content)).id
 
-    async def find(self, batch: StoredBatch, like: WireRequest) -> str | None:
+    async def find(self, batch: StoredBatch) -> str | None:
         """Compare the keys of batches of this size and time: they have no name."""
-        for each in await self._newest(_url(like), like):
+        newest = await self._ask(_Batches, "GET", f"{self._url}?limit=100")
+        for each in newest.data:
             is_later = each.created_at.timestamp() > batch.since - CLOCK_SKEW
             if not is_later or sum((each.request_counts or {}).values()) != len(batch.keys):
                 continue
-            while (responses := await self.results(each.id, like)) is None:
+            while (responses := await self.results(each.id)) is None:
                 await asyncio.sleep(FIND_INTERVAL)
             if not set(batch.keys).isdisjoint(responses):
                 return each.id
         return None
 
-    async def results(self, batch: str, like: WireRequest) -> Responses | None:
+    async def results(self, batch: str) -> Responses | None:
         # Not the address that the batch states: the key goes to no other host.
-        url = f"{_url(like)}/{batch}"
-        if (await self._ask("GET", url, like)).status != "ended":
+        url = f"{self._url}/{batch}"
+        if (await self._ask(_Batch, "GET", url)).status != "ended":
             return None
-        return await self._responses(f"{url}/results", like)
-
-
-def _split(wire: WireRequest) -> tuple[str, str]:
-    """Return the base address of OpenAI's API, and the path of a call as its batches name it."""
-    for path in ("/chat/completions", "/responses"):
-        if wire.url.endswith(path):
-            return wire.url.removesuffix(path), f"/v1{path}"
-    raise BackendError(f"{wire.url} is no address of OpenAI's API", "configuration")
-
-
-def _url(wire: WireRequest) -> str:
-    """Return the address of Anthropic's batches."""
-    return f"{wire.url.partition('?')[0]}/batches"
+        return await self._responses(f"{url}/results")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -20,7 +20,7 @@ from pydantic import JsonValue, SecretStr
 
 from arena.core.errors import BackendError, ContextOverflow, FailureCause, UsageError
 from arena.llm.backend import BackendTraits, Choice, Completion, Request, Usage
-from arena.llm.batches import BatchEndpoint
+from arena.llm.batches import BatchEndpoint, WireAddress
 from arena.llm.environment import address
 from arena.llm.settings import Limits, ModelOverride, Settings
 from backends import PROVIDERS, Provider
@@ -98,10 +98,11 @@ class LiteLLMBackend:
             has_known_price=info.price is not None or provider.route == "openrouter",
         )
 
-    def batch_endpoint(self) -> BatchEndpoint | None:
-        """Return the provider's endpoint of batches; None if it has none at half the price."""
-        kind = BATCHES.get(self._provider.route)
-        return kind(self._limits, self._key) if kind and self._info.halves_batches else None
+    @property
+    def batch_endpoint(self) -> Callable[[WireAddress], BatchEndpoint] | None:
+        """The provider's endpoint of batches; None if it has none at half the price."""
+        kind = BATCHES.get(self._provider.route) if self._info.halves_batches else None
+        return kind and partial(kind, self._limits, self._key)
 
     async def close(self) -> None:
         await disconnect(id(self))

@@ -14,9 +14,15 @@ import aiohttp
 from multidict import CIMultiDict, CIMultiDictProxy
 
 from arena.core.text import size_text
-from arena.llm.batches import Sender, WireRequest, current_sender
+from arena.llm.batches import Sender, WireAddress, current_sender
 from backends.litellm_client import load_litellm
 from backends.provider_errors import parse_retry_after, to_one_line
+
+BATCH_HEADERS = (
+    *("authorization", "x-api-key", "anthropic-version", "anthropic-beta"),
+    *("openai-organization", "openai-project"),
+)
+"""Headers of a call that its batch needs."""
 
 
 @dataclass(slots=True)
@@ -78,9 +84,9 @@ async def _observe(
 async def _answered(request: aiohttp.ClientRequest, sender: Sender) -> aiohttp.ClientResponse:
     """Let a batch answer a request, instead of a connection."""
     content = request.body if isinstance(request.body, bytes) else await request.body.as_bytes()
-    headers = {name.lower(): value for name, value in request.headers.items()}
-    answer = await sender(WireRequest(str(request.url), headers, content))
-    return _BatchResponse(answer.status, answer.body)
+    headers = ((n, request.headers[n]) for n in BATCH_HEADERS if n in request.headers)
+    answer = await sender(WireAddress(str(request.url), tuple(headers)), content)
+    return _BatchResponse(*answer)
 
 
 class _BatchResponse(aiohttp.ClientResponse):

@@ -202,8 +202,8 @@ class BackendTraits:
 class Backend(Protocol):
     """Answers chat requests for one model. Used in one event loop; called many times at once.
 
-    A backend may have an attribute `traits` (see `traits_of`), and a method `batch_endpoint` (see
-    `arena.llm.batches`).
+    A backend may have the attributes `traits` (see `traits_of`) and `batch_endpoint` (see
+    `BatchedBackend`).
     """
 
     model: str

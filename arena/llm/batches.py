@@ -32,15 +32,9 @@ BATCHES = "batches.journal"
 """Name of the journal of batches in the folder of a run."""
 PRICE_SHARE = 0.5
 """Share of the usual price that a request in a batch costs; other models are not batched."""
-WITHOUT_HASTE = {
-    "concurrency": 10**9,
-    "requests_per_minute": None,
-    "tokens_per_minute": None,
-    "call_timeout": 30 * 86_400.0,
-    "breaker_failures": 10**9,
-}
-"""Limits of calls that batches answer, within a day: any number of them may wait, and a request
-that a batch does not answer says nothing about the provider."""
+WITHOUT_HASTE = {"call_timeout": 30 * 86_400.0, "breaker_failures": 10**9}
+"""Limits of calls that batches answer, within a day: a request that a batch does not answer says
+nothing about the provider."""
 MOST_REQUESTS = 2000
 """Requests of a batch at most. Providers take more of them, but not more than about 200 MB."""
 LONGEST_WAIT = 30.0
@@ -48,39 +42,33 @@ LONGEST_WAIT = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class WireRequest:
-    """HTTP request of one call, as it would go to the provider."""
+class WireAddress:
+    """Address and key of calls as they would go over the wire: what those of one batch share."""
 
     url: str
-    headers: Mapping[str, str]
-    """Headers with lower-case names."""
-    body: bytes
+    headers: tuple[tuple[str, str], ...]
+    """Headers of a call that its batch needs too."""
 
 
-@dataclass(frozen=True, slots=True)
-class WireResponse:
-    """HTTP response of one call, as a batch states it."""
-
-    status: int
-    body: bytes
-
-
+WireResponse = tuple[int, bytes]
+"""Status and body of the response to a call, as a batch states it."""
 Responses = dict[str, WireResponse]
 """Responses of a batch, by the key of the request."""
-UNANSWERED = WireResponse(503, b'{"error": {"message": "the batch is over without an answer"}}')
-Sender = Callable[[WireRequest], Awaitable[WireResponse]]
+UNANSWERED = (503, b'{"error": {"message": "the batch is over without an answer"}}')
+Sender = Callable[[WireAddress, bytes], Awaitable[WireResponse]]
 current_sender: ContextVar[Sender | None] = ContextVar("current_sender", default=None)
-"""Answers the HTTP request of the current call in place of a connection."""
+"""Answers the HTTP request of the current call, given by its body, in place of a connection."""
 
 
 @dataclass(slots=True)
 class StoredBatch:
-    """A batch in the journal."""
+    """A batch in the journal, or one that waits for further requests."""
 
     name: str
-    since: float
-    """Time of its submission, in seconds since 1970."""
     keys: list[str]
+    """Keys of its requests."""
+    since: float = 0.0
+    """Time of its submission, in seconds since 1970."""
     id: str | None = None
     """Identifier at its provider; None until the submission is answered."""
 
@@ -90,18 +78,15 @@ class BatchRefused(StopPlaying):
 
 
 class BatchEndpoint(Protocol):
-    """Endpoint of a provider's batches. `like` has the address and the key of a batch.
+    """Batches of the calls to one address. Each method raises BackendError."""
 
-    Each method raises BackendError.
-    """
-
-    async def submit(self, name: str, requests: Mapping[str, WireRequest]) -> str:
+    async def submit(self, name: str, bodies: Mapping[str, bytes]) -> str:
         """Submit requests by their keys; return the provider's identifier of the batch."""
 
-    async def find(self, batch: StoredBatch, like: WireRequest) -> str | None:
+    async def find(self, batch: StoredBatch) -> str | None:
         """Return the identifier of a batch whose submission was cut off; None if there is none."""
 
-    async def results(self, batch: str, like: WireRequest) -> Responses | None:
+    async def results(self, batch: str) -> Responses | None:
         """Return the responses of a batch; None if it is not over. Raises BatchRefused."""
 
     async def close(self) -> None:
@@ -152,7 +137,7 @@ class BatchedBackend:
         self,
         name: str,
         backend: Backend,
-        endpoint: BatchEndpoint,
+        endpoint_at: Callable[[WireAddress], BatchEndpoint],
         limits: Limits,
         notify: Callable[[str], None],
     ) -> None:
@@ -161,13 +146,15 @@ class BatchedBackend:
         # Hours lie between two requests of a game: no cache of prompts holds the first one.
         self.traits = replace(traits_of(backend), by_batch=True, cached_prefix=None)
         self.journal: BatchJournal
-        self._name, self._backend, self._endpoint = name, backend, endpoint
-        self._limits, self._notify = limits, notify
+        self._name, self._backend, self._limits, self._notify = name, backend, limits, notify
+        self._endpoint_at = endpoint_at
+        self._endpoints: dict[WireAddress, BatchEndpoint] = {}
         self._in_flight: set[str] = set()
-        self._queue: dict[str, WireRequest] = {}
-        """Requests of the next batch, by key."""
-        self._name_of_next, self._due = "", 0.0
-        self._tasks: dict[str, asyncio.Task[Responses | None]] = {}
+        self._next: dict[WireAddress, StoredBatch] = {}
+        """Batches that wait for further requests."""
+        self._bodies: dict[str, bytes] = {}
+        """Bodies of their requests, by key."""
+        self._tasks: dict[str, asyncio.Task[Responses]] = {}
         """Tasks that wait for batches, by the name of the batch."""
 
     async def complete(self, request: Request) -> Completion:
@@ -177,107 +164,103 @@ class BatchedBackend:
         digest = key_of(self._name, request)[:48]
         key = next(key for n in count() if (key := f"{digest}-{n}") not in self._in_flight)
         self._in_flight.add(key)
-        failure: Exception | None = None
+        failures: list[Exception] = []
 
-        async def send(wire: WireRequest) -> WireResponse:
-            nonlocal failure
+        async def send(address: WireAddress, body: bytes) -> WireResponse:
             try:
-                return await self._answer(key, wire)
+                return await self._answer(key, address, body)
             except Exception as error:  # The backend takes it for one of its connection.
-                failure = error
+                failures.append(error)
                 raise
 
         token = current_sender.set(send)
         try:
             completion = await self._backend.complete(request)
-        except BackendError:
-            if failure is not None:
-                raise failure from None
-            raise
+        except BackendError as error:
+            raise (failures or [error])[0] from None
         finally:
             current_sender.reset(token)
             self._in_flight.discard(key)
-        cost = completion.cost
-        return replace(completion, cost=None if cost is None else PRICE_SHARE * cost)
+        return replace(completion, cost=completion.cost and PRICE_SHARE * completion.cost)
 
     async def close(self) -> None:
         for task in self._tasks.values():
             task.cancel()
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
-        await self._endpoint.close()
+        for endpoint in self._endpoints.values():
+            await endpoint.close()
         await self._backend.close()
 
-    async def _answer(self, key: str, wire: WireRequest) -> WireResponse:
+    async def _answer(self, key: str, address: WireAddress, body: bytes) -> WireResponse:
         """Return the response of the batch that a request is in, or else of the next one."""
-        responses = None
+        if address not in self._endpoints:
+            self._endpoints[address] = self._endpoint_at(address)
+        response, endpoint = None, self._endpoints[address]
         if batch := self.journal.batch_of.get(key):
-            responses = await self._shared(batch.name, partial(self._pick_up, batch, wire))
-            # The next attempt is in another batch, which then outweighs this one in the file, too.
-            self.journal.batch_of.pop(key, None)
-        if responses is None:
-            name, queue = self._enqueue(key, wire)
-            responses = await self._shared(name, partial(self._submit, name, queue))
-            self.journal.batch_of.pop(key, None)
-        # Taken out, so that a run does not hold all its answers in memory.
-        return responses.pop(key, UNANSWERED) if responses else UNANSWERED
-
-    async def _shared(
-        self, name: str, follow: Callable[[], Coroutine[None, None, Responses | None]]
-    ) -> Responses | None:
-        """Return the responses of a batch; one task follows it, for all of its requests."""
-        if name not in self._tasks:
-            self._tasks[name] = asyncio.create_task(follow())
-        return await asyncio.shield(self._tasks[name])
-
-    def _enqueue(self, key: str, wire: WireRequest) -> tuple[str, dict[str, WireRequest]]:
-        """Put a request into the next batch; return its name and its requests."""
-        is_full = len(self._queue) == MOST_REQUESTS
-        if not self._queue or is_full or next(iter(self._queue.values())).url != wire.url:
-            self._queue, self._name_of_next = {}, secrets.token_hex(8)
-        self._queue[key] = wire
-        self._due = time.monotonic() + self._limits.batch_seconds
-        return self._name_of_next, self._queue
-
-    async def _submit(self, name: str, requests: dict[str, WireRequest]) -> Responses:
-        """Submit a batch once, when no request has come for a moment, and wait for it.
-
-        Raises StopPlaying if it is refused.
-        """
-        while self._queue is requests and (left := self._due - time.monotonic()) > 0:
-            await asyncio.sleep(left)
-        if self._queue is requests:
-            self._queue = {}
-        like, attempts = next(iter(requests.values())), count()
-        batch = StoredBatch(name, time.time(), list(requests))
-        self.journal.store(batch)
-
-        async def submit() -> str:
-            # The answer to the submission before may have been lost.
-            found = await self._endpoint.find(batch, like) if next(attempts) else None
-            return found or await self._endpoint.submit(name, requests)
-
-        batch.id = await self._persist(submit)
-        self.journal.store(batch)
-        number = pluralize(len(requests), "request")
-        self._notify(f"{self._name}: batch {batch.id} with {number} is submitted")
-        return await self._wait(batch.id, like)
-
-    async def _pick_up(self, batch: StoredBatch, like: WireRequest) -> Responses | None:
-        """Wait for a batch of an earlier session; None if it was never submitted, or refused."""
-        batch.id = batch.id or await self._persist(partial(self._endpoint.find, batch, like))
-        if batch.id is not None:
-            self.journal.store(batch)
-            self._notify(f"{self._name}: batch {batch.id} of an earlier session is picked up")
             with suppress(BatchRefused):
-                return await self._wait(batch.id, like)
-        return None
+                response = await self._response(key, batch, partial(self._follow, batch, endpoint))
+        if response is None:
+            batch = self._enqueue(key, address, body)
+            response = await self._response(key, batch, partial(self._submit, batch, address))
+        # The next attempt is in another batch, which then outweighs this one in the file, too.
+        self.journal.batch_of.pop(key, None)
+        return response or UNANSWERED
 
-    async def _wait(self, batch: str, like: WireRequest) -> Responses:
-        """Return the responses of a batch once it is over. Raises BatchRefused."""
-        seconds = self._limits.batch_seconds
-        while (
-            responses := await self._persist(partial(self._endpoint.results, batch, like))
-        ) is None:
+    async def _response(
+        self, key: str, batch: StoredBatch, follow: Callable[[], Coroutine[None, None, Responses]]
+    ) -> WireResponse | None:
+        """Return the response of a batch to a request; one task follows it, for all of them."""
+        if batch.name not in self._tasks:
+            self._tasks[batch.name] = asyncio.create_task(follow())
+        responses = await asyncio.shield(self._tasks[batch.name])
+        # Taken out, so that a run does not hold all its answers in memory.
+        return responses.pop(key, None)
+
+    def _enqueue(self, key: str, address: WireAddress, body: bytes) -> StoredBatch:
+        """Put a request into the next batch to an address."""
+        batch = self._next.get(address)
+        if batch is None or len(batch.keys) == MOST_REQUESTS:
+            batch = self._next[address] = StoredBatch(secrets.token_hex(8), [])
+        batch.keys.append(key)
+        self._bodies[key] = body
+        return batch
+
+    async def _submit(self, batch: StoredBatch, address: WireAddress) -> Responses:
+        """Submit a batch once, when no request has come for a moment, and wait for it."""
+        number = 0
+        while number < len(batch.keys):
+            number = len(batch.keys)
+            await asyncio.sleep(self._limits.batch_seconds)
+        if self._next[address] is batch:
+            del self._next[address]
+        bodies = {key: self._bodies.pop(key) for key in batch.keys}
+        batch.since = time.time()
+        self.journal.store(batch)
+        return await self._follow(batch, self._endpoints[address], bodies)
+
+    async def _follow(
+        self, batch: StoredBatch, endpoint: BatchEndpoint, bodies: Mapping[str, bytes] | None = None
+    ) -> Responses:
+        """Return the responses of a batch once it is over. Raises BatchRefused.
+
+        Without bodies it is one of an earlier session; if that never arrived, nothing is returned.
+        """
+        attempts = count(bodies is None)
+
+        async def identify() -> str | None:
+            # The answer to the submission before may have been lost.
+            found = await endpoint.find(batch) if next(attempts) else None
+            return found or (await endpoint.submit(batch.name, bodies) if bodies else None)
+
+        batch.id = batch.id or await self._persist(identify)
+        if batch.id is None:
+            return {}
+        self.journal.store(batch)
+        requests = f"with {pluralize(len(batch.keys), 'request')} is submitted"
+        what = requests if bodies else "of an earlier session is picked up"
+        self._notify(f"{self._name}: batch {batch.id} {what}")
+        seconds, look = self._limits.batch_seconds, partial(endpoint.results, batch.id)
+        while (responses := await self._persist(look)) is None:
             await asyncio.sleep(seconds)
             seconds = min(2 * seconds, LONGEST_WAIT)
         return responses

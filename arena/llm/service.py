@@ -36,7 +36,6 @@ from arena.llm.batches import (
     PRICE_SHARE,
     WITHOUT_HASTE,
     BatchedBackend,
-    BatchEndpoint,
     BatchJournal,
 )
 from arena.llm.budget import Budget, WithinBudget, unknown_price
@@ -173,10 +172,9 @@ class LLMService:
 
     def _batched(self, spec: str, backend: Backend) -> Backend:
         """Return the backend on its provider's batches; a model of this machine as it is."""
-        make: Callable[[], BatchEndpoint | None] = getattr(backend, "batch_endpoint", lambda: None)
-        if endpoint := make():
+        if endpoint_at := getattr(backend, "batch_endpoint", None):
             limits = self.settings.service.limits(Spec.parse(spec).prefix)
-            return BatchedBackend(redacted(spec), backend, endpoint, limits, self._notify)
+            return BatchedBackend(redacted(spec), backend, endpoint_at, limits, self._notify)
         if traits_of(backend).is_remote:
             raise UsageError(
                 f"--batch: {redacted(spec)} has no batch endpoint at half the price that arena "
@@ -215,7 +213,8 @@ class LLMService:
         layer: Layer = Sent(route.backend, name, route.traits, tally, shared.breaker, self._notify)
         if budget is not None:
             layer = WithinBudget(layer, budget, name, route.traits.price, shared.breaker, tally)
-        layer = InSlot(layer, shared)
+        if not route.traits.by_batch:  # Any number of calls may wait for a batch.
+            layer = InSlot(layer, shared)
         layer = Retried(layer, name, shared.limits, shared.breaker, tally)
         if self._cache is not None:
             layer = Cached(layer, spec, self._cache, tally)

@@ -11,6 +11,7 @@ from misbehaving import Misbehaving
 
 from arena.core.errors import BackendError, StopPlaying, UsageError
 from arena.llm.backend import Completion, Message, Request, Sampling
+from arena.llm.batches import WireAddress
 from arena.llm.response_cache import ResponseCache
 from arena.llm.service import LLMService
 from arena.llm.settings import RunLimits, Settings
@@ -286,4 +287,4 @@ def test_a_proxy_variable_that_no_client_can_read(
     with pytest.raises(UsageError, match="no connections can be made: .*NO_PROXY"):
         http_backend("//127.0.0.1:1/v1#m", Settings.load())
     with pytest.raises(UsageError, match="NO_PROXY"):
-        OpenAIBatches(Settings.load().service.limits("openai"), "")
+        OpenAIBatches(Settings.load().service.limits("openai"), "", WireAddress("", ()))

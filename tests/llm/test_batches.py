@@ -224,7 +224,7 @@ def test_a_journal_that_cannot_be_written_stops_the_run(tmp_path: Path) -> None:
     journal._file.close()
     full = pytest.raises(StopPlaying, match="journal of batches .*No space left on device")
     with Path("/dev/full").open("ab", buffering=0) as journal._file, full:
-        journal.store(StoredBatch("batch", 0.0, ["key"]))
+        journal.store(StoredBatch("batch", ["key"]))
     journal.close()
 
 

@@ -124,10 +124,8 @@ def ending(game: Game, outcome: Outcome, seat: int | None = None) -> str:
     The reader in this seat is addressed; None for a spectator.
     """
     sentences = [f"{_result(game, outcome, seat)}: {outcome.reason}."]
-    scale = game.return_scale
-    # A return of ±1 without a unit repeats who has won.
-    if not (scale.is_win_rate or (scale.low, scale.high, scale.unit) == (-1.0, 1.0, "")):
-        sentences.append(f"{', '.join(_returns(game, outcome))}.")
+    if returns := [] if game.return_scale.names_winner_only else list(_returns(game, outcome)):
+        sentences.append(f"{', '.join(returns)}.")
     return " ".join(sentences)
 
 
@@ -152,13 +150,18 @@ def _result(game: Game, outcome: Outcome, seat: int | None) -> str:
 
 
 def _returns(game: Game, outcome: Outcome) -> Iterator[str]:
-    """Yield the return of each seat with its unit: "Player 0: +2 chips", "Player 1: −2 chips"."""
+    """Yield the return of each seat with its unit: "Player 0: +2 chips", "Player 1: −2 chips".
+
+    The score of a team is left out if the reason of the end has it.
+    """
     scale = game.return_scale
     # A scale that begins at 0 or above counts what is earned; others have gains and losses.
     signed = scale.low is None or scale.low < 0
     values = set(outcome.returns)
     if len(values) == 1 and not game.return_scale.has_winner:
-        yield f"{_amount(values.pop(), scale.unit, signed)} for all"
+        score = _amount(values.pop(), scale.unit, signed)
+        if f"score {score.split()[0]} " not in f"{outcome.reason} ":
+            yield f"{score} for all"
         return
     for name, value in zip(game.seat_names, outcome.returns, strict=True):
         yield f"{name}: {_amount(value, scale.unit, signed)}"

@@ -23,6 +23,7 @@ from arena.cli.options import (
     TextOptions,
     games_that_fit,
     has_models,
+    loading,
     probe_models,
 )
 from arena.cli.terminal import (
@@ -268,9 +269,10 @@ class ExperimentRun:
     def check(self) -> None:
         """Raise the errors of all SPECs before anything is written or played."""
         self.options.check_executor()
-        for spec in self.specs:
-            # A table full of its agents.
-            replace(self._match, specs=[spec] * self.game.num_players).seat(self.llm)
+        with loading(self.specs):
+            for spec in self.specs:
+                # A table full of its agents.
+                replace(self._match, specs=[spec] * self.game.num_players).seat(self.llm)
 
     def _create(self) -> Results:
         """Start a run in --out, or in a new folder."""

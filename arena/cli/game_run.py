@@ -7,7 +7,7 @@ import json
 import os
 import sys
 from collections import Counter
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,11 +16,11 @@ from pydantic import BaseModel, ConfigDict, JsonValue
 
 from arena.agents.names import PlayerNames, display_names
 from arena.agents.seating import make_agent
-from arena.cli.options import games_that_fit, has_models, probe_models
+from arena.cli.options import games_that_fit, has_models, loading, probe_models
 from arena.cli.terminal import echo, progress_bar, run_until_stopped, settle_accounts
 from arena.core.errors import ArenaError, UsageError
 from arena.core.game import Game
-from arena.core.spec import Spec, redacted
+from arena.core.spec import Spec
 from arena.core.text import pluralize
 from arena.episodes.files import ReplayWriter, game_stem
 from arena.episodes.match import play
@@ -134,7 +134,7 @@ class GameRun:
             names = display_names(self.match.specs)
             for seat, (name, spec) in enumerate(zip(names, self.match.specs, strict=True)):
                 won = f"won {self.wins(seat)}"
-                if self.results and not scale.is_win_rate:
+                if self.results and not scale.names_winner_only:
                     mean = sum(game.returns[seat] for game in self.results) / len(self.results)
                     won += f", mean {scale.name} {mean:.2f}"
                 echo(f"  {name:<{max(map(len, names))}}  {spec:<24} {won}", file=sys.stderr)
@@ -183,18 +183,8 @@ class GameRun:
             raise UsageError(f"--out {self.out}: {existing} is not a folder")
         if not os.access(existing, os.W_OK | os.X_OK):
             raise ArenaError(f"cannot write into {existing} (--out {self.out}): permission denied")
-        with self._preparing():
+        with loading(self.match.specs):
             self.seated[first.seed] = first.seat(self.llm, others)
-
-    def _preparing(self) -> AbstractContextManager[object]:
-        """Return a status line for the terminal: loading a model may take seconds."""
-        models = [redacted(spec) for spec in dict.fromkeys(self.match.specs) if has_models([spec])]
-        if not models or not sys.stderr.isatty():
-            return nullcontext()
-        from rich.console import Console
-        from rich.markup import escape
-
-        return Console(stderr=True).status(escape(f"preparing {', '.join(models)}"))
 
     def run(self, as_json: bool) -> int:
         """Play the games and report them; return the exit code.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
@@ -220,6 +221,18 @@ def default_chat(specs: Iterable[str], llm: LLMService | None) -> ChatMode:
 def has_models(specs: Iterable[str]) -> bool:
     """Return whether a SPEC among these names a model."""
     return any(Spec.parse(spec).prefix in catalog().names("backend") for spec in specs)
+
+
+def loading(specs: Sequence[str]) -> AbstractContextManager[object]:
+    """Return a status line for the terminal: torch and the weights of a model take seconds."""
+    models = [spec for spec in dict.fromkeys(specs) if has_models([spec])]
+    if not models or not sys.stderr.isatty():
+        return nullcontext()
+    from rich.console import Console
+    from rich.markup import escape
+
+    what = "torch and " if any(spec.startswith("embedded:") for spec in models) else ""
+    return Console(stderr=True).status(escape(f"loading {what}{', '.join(map(redacted, models))}"))
 
 
 def seat_specs(

@@ -29,11 +29,22 @@ T = TypeVar("T")
 def progress_bar(hidden: bool = False, transient: bool = False) -> Progress:
     """Return a progress bar on stderr; without a terminal it shows nothing."""
     from rich.console import Console
-    from rich.progress import MofNCompleteColumn, Progress
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
 
     return Progress(
-        *Progress.get_default_columns(),
+        TextColumn("{task.description}"),
+        BarColumn(),
         MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left:"),
+        TimeRemainingColumn(),
         console=Console(stderr=True),
         disable=hidden or not sys.stderr.isatty(),
         transient=transient,

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from arena.cli.options import GameSetupOptions, OutputOptions
 from arena.cli.terminal import echo, progress_bar
 from arena.core.errors import ArenaError, StopPlaying, UsageError
-from arena.core.text import pluralize, printable
+from arena.core.text import duration_in_words, pluralize, printable
 from arena.llm.config import SettingsLayer, setting
 from arena.llm.environment import config_path, config_table
 from arena.llm.settings import Settings
@@ -26,7 +26,7 @@ from trainers.config.presets import DEFAULT, layer_of, read_preset, settled
 from trainers.runs.document import checkpoint_name, delta_line, step_line
 from trainers.runs.records import RunFiles, RunState, StepRecord, as_json
 from trainers.runs.run_files import Plan, open_run, plan_run, read_config, read_state, run_files
-from trainers.runs.training_run import TrainingRun
+from trainers.runs.training_run import TrainingRun, finite
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -241,6 +241,9 @@ class TrainingLines:
 
     def __init__(self, with_bar: bool = True) -> None:
         self._steps = self._done = self._shown = 0
+        self._phase = ""
+        self._seconds: list[float] = []
+        """Durations of the steps of this session."""
         self._messages: set[str] = set()
         self._progress = progress_bar(hidden=not with_bar, transient=True)
         self._bar = self._progress.add_task("starting", total=None)
@@ -255,13 +258,27 @@ class TrainingLines:
         from rich.markup import escape
 
         step = min(self._shown + 1, self._steps)
-        words = escape(f"step {step}/{self._steps}: {printable(name)}")
+        words = escape(f"step {step}/{self._steps}{self._time_left()}: {printable(name)}")
+        if name != self._phase or done == 0:
+            # Each phase has a clock of its own.
+            self._progress.reset(self._bar)
+        self._phase = name
         self._progress.update(self._bar, description=words, completed=done, total=total or None)
+
+    def _time_left(self) -> str:
+        """Return the estimated time until the last step is finished."""
+        steps = self._steps - self._shown
+        if not self._seconds or not steps:
+            return ""
+        seconds = steps * sum(self._seconds) / len(self._seconds)
+        return f", about {duration_in_words(seconds)} left"
 
     def step(self, record: StepRecord) -> None:
         if record.step < self._done or record.step == self._done > 0:
             return  # An earlier session has shown it.
         self._shown = record.step
+        if record.games:  # The starting policy plays no training games.
+            self._seconds.append(finite(record.seconds) or 0.0)
         self.notify(step_line(record, self._steps))
         for warning in record.warnings:
             if f"warning: {warning}" not in self._messages:

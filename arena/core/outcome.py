@@ -106,6 +106,11 @@ class ReturnScale:
         """True if the winner of a game gets 1 and every other seat 0."""
         return (self.name, self.unit, self.low, self.high) == ("win rate", "share", 0.0, 1.0)
 
+    @property
+    def names_winner_only(self) -> bool:
+        """True if a return says no more than who has won: 1 and 0, or ±1 without a unit."""
+        return self.is_win_rate or (self.low, self.high, self.unit) == (-1.0, 1.0, "")
+
     def par_of(self, players: int) -> float | None:
         """Return the win rate of equal players in a game of `players` seats; None: unknown."""
         if isinstance(self.par, str):

@@ -64,7 +64,13 @@ from arena.plugins.catalog import make_game
             "hanabi",
             Outcome("terminated", "the deck is empty; score 17 of 25", (17.0, 17.0), (), (0, 0)),
             0,
-            "The game is over: the deck is empty; score 17 of 25. 17 points for all.",
+            "The game is over: the deck is empty; score 17 of 25.",
+        ),
+        (
+            "hanabi",
+            Outcome("truncated", "stopped after 9 turns", (7.0, 7.0), (), (0, 0)),
+            0,
+            "No result: stopped after 9 turns. 7 points for all.",
         ),
         (
             "werewolf",

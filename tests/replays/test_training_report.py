@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 import re
 from pathlib import Path
@@ -9,12 +10,17 @@ from pathlib import Path
 from test_html_report import Page, assert_harmless
 from training_rows import CONFIG, evaluated, rows
 
+from arena.episodes.files import ReplayWriter
+from arena.episodes.match import Match, play
+from arena.episodes.replay import read_replay
 from arena.evaluation.records import Interval
+from arena.plugins.catalog import make_game
 from replays.html_report import write_html
 from replays.html_report.page import render
 from trainers.config.config import TrainConfig
 from trainers.loop.grpo import ReportWriter
 from trainers.runs.document import document
+from trainers.runs.partings import partings
 from trainers.runs.records import HeldOutResult, RunFiles, RunState, StepRecord, TermMean
 from trainers.runs.training_run import TrainingRun
 
@@ -44,7 +50,7 @@ def test_tables_have_par_and_call_periodic_evaluations_exploratory(tmp_path: Pat
     shown = document(run_of(rows(60), FINISHED, tmp_path, config))
     (evaluations,) = (grid for grid in shown.grids() if grid.title.startswith("Held-out deals"))
     assert "exploratory, not adjusted" in evaluations.title
-    (steps,) = shown.sections[-1].details
+    (steps,) = shown.sections[-1].grids
     for grid in (evaluations, steps):
         assert grid.headings.count("won (par 25 %)") == 1
     unknown = config.model_copy(update={"game": "not-installed"})
@@ -77,12 +83,11 @@ def test_a_finished_run(tmp_path: Path) -> None:
         "Gradient norm",
         "Legal replies",
         "dropped: no variance",
-        "learning_rate0.0010.0003",
-        "Learning rate of Adam.",
+        "learning_rateLearning rate of Adam.0.0010.0003",
         "the disk fills up9",
     ]:
         assert said in page.text, said
-    assert page.count("svg") == 6 + 12
+    assert page.count("svg") == 6 + 8, "four of twelve are flat"
     assert page.source.partition("<details")[0].count("<svg") == 6, "six, then the fold"
 
 
@@ -125,6 +130,44 @@ def test_a_run_that_went_wrong(tmp_path: Path) -> None:
     assert not re.search(r"\b(nan|inf|None)\b", page.text)
     for said in ["could not be measured", "stopped early: the entropy fell", "1 step trained on"]:
         assert said in page.text, said
+
+
+def test_charts_that_show_one_value_are_named_and_not_drawn(tmp_path: Path) -> None:
+    records = [
+        row.model_copy(update={"update": {"loss": 0.1 * row.step, "learning_rate": 1e-3}})
+        for row in rows(5)
+    ]
+    shown = document(run_of(records, RunState(step=5), tmp_path))
+    (updates,) = (each for each in shown.sections if each.title == "Updates and replies")
+    assert "Learning rate" in updates.about and "Unchanged in all steps" in updates.about
+    titles = [chart.title for chart in updates.charts]
+    assert "Loss" in titles and "Learning rate" not in titles
+
+
+def test_a_run_shows_where_games_before_and_after_training_part(tmp_path: Path) -> None:
+    """Both policies are bots: what is compared are replays, whoever has played."""
+    for folder, bot in (("before", "bot:novice"), ("after", "bot:detective")):
+        for number in range(3):
+            match = Match(make_game("cluedo", players=3), [bot, "bot:novice", "bot:novice"], number)
+            writer = ReplayWriter(tmp_path / "replays" / folder, f"game{number:06}")
+            asyncio.run(play(match, watchers=[writer]))
+    grids = list(partings(RunFiles(tmp_path)))
+    assert [grid.title.partition(",")[0] for grid in grids] == ["Deal 0", "Deal 1"]
+    for number, grid in enumerate(grids):
+        _, before, after = zip(*grid.rows, strict=True)
+        assert before[0] != after[0] and "suggest" in before[0]
+        moves = [
+            [str(move.action) for move in read_replay(path).moves]
+            for path in sorted((tmp_path / "replays").glob(f"*/game{number:06}.jsonl"))
+        ]
+        both = enumerate(zip(*moves, strict=False))
+        ply = next(ply for ply, (one, other) in both if one != other)
+        assert {before[0], after[0]} == {moves[0][ply], moves[1][ply]}
+        assert before[-1] == f"before/game{number:06}.jsonl, position {ply}"
+        assert "Expected " in before[1] + after[1] and " bits" in before[1] + after[1]
+        assert "made the right accusation" in before[2] + after[2]
+    (tmp_path / "replays" / "after" / "game000000.jsonl").write_text("{}")
+    assert next(partings(RunFiles(tmp_path))).title.startswith("Deal 1"), "no replay, no table"
 
 
 def test_a_long_run_is_thinned_out(tmp_path: Path) -> None:

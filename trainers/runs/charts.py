@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import isclose
 
 from arena.core.outcome import WIN_RATE
-from arena.core.text import printable
+from arena.core.text import duration_in_words, percentage, pluralize, printable, short_count
 from arena.evaluation.document import (
     Chart,
     ChartAxis,
@@ -55,16 +56,53 @@ def sections(run: TrainingRun) -> Iterator[Section]:
     reward, *terms = _rewards(records, axis)
     legal, length = _replies(records, axis)
     groups, times = _layers(records, axis)
-    learning = (_delta(records, axis), _win_rate(records, axis), reward, entropy, legal, times)
+    learning = (_delta(records, axis), _win_rate(records, axis), reward, entropy, legal)
     work = (groups, *_throughput(records, axis))
     for title, about, charts, is_folded in (
-        ("Learning", "", learning, False),
+        ("How it learned", "", learning, False),
+        ("What it cost", cost(run), (times,), False),
         ("Terms of the reward", "Means, without their weights.", terms[:MAX_CHARTS], True),
         ("Updates and replies", "", (*[*metrics.values()][:MAX_CHARTS], length), True),
         ("Tokens and groups", "", work, True),
     ):
-        if known := [chart for chart in charts if chart is not None]:
-            yield Section(title, (), known, (), about, is_folded)
+        known = [chart for chart in charts if chart is not None]
+        flat = [chart.title for chart in known if is_flat(chart)]
+        unchanged = f"Unchanged in all steps: {', '.join(flat)}." if flat else ""
+        if shown := [chart for chart in known if not is_flat(chart)]:
+            yield Section(title, (), shown, (), f"{about} {unchanged}".strip(), is_folded)
+
+
+def cost(run: TrainingRun) -> str:
+    """Return the time by its parts, the games, the tokens and the price of a run in a sentence."""
+    rows = played(run.records)
+    splits = [time_split(record) for record in rows]
+    spent = {name: sum(split.get(name, 0.0) for split in splits) for name in PHASES}
+    total = sum(spent.values()) or 1.0
+    shares = [
+        f"{name} {percentage(part / total)}" for name, part in spent.items() if part > total / 100
+    ]
+    facts = [
+        f"{duration_in_words(run.seconds)} ({', '.join(shares)})",
+        pluralize(run.games, "game"),
+        f"{short_count(sum(row.tokens.sampled for row in rows))} tokens sampled",
+        f"{short_count(sum(row.tokens.trained for row in rows))} trained",
+    ]
+    if price := sum(record.cost or 0.0 for record in run.records):
+        facts.append(f"${price:.2f} for hosted models")
+    return f"{', '.join(facts)}."
+
+
+def is_flat(chart: Chart) -> bool:
+    """Return whether a chart of several steps shows one value only."""
+    match chart:
+        case LineChart():
+            points = [point for line in chart.lines for point in line.points]
+            values = [end for p in points for end in (p.y, p.low, p.high) if end is not None]
+            return len(points) > 1 and isclose(min(values), max(values), rel_tol=1e-9)
+        case LayerChart():
+            return len(chart.at) > 1 and all(len({*layer.values}) == 1 for layer in chart.layers)
+        case _:
+            return False
 
 
 def _line(

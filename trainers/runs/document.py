@@ -39,12 +39,15 @@ from trainers.config.config import TrainConfig, base_model_in_words
 from trainers.credit import Credit
 from trainers.rewards import default_reward
 from trainers.runs import charts
+from trainers.runs.partings import partings
 from trainers.runs.records import HeldOutResult, StepRecord
 from trainers.runs.training_run import CheckpointEvaluation, TrainingRun, finite
 
 MAX_ROWS = 400
 """Rows of the table of steps. A longer run shows every n-th step."""
 MAX_WARNINGS = 100
+MAX_FACTS = 3
+"""Options of the game below the title; all are among the settings."""
 LINE_METRICS = ("loss", "entropy", "kl")
 """Update metrics in the line of a step. The others are in metrics.jsonl."""
 
@@ -53,27 +56,36 @@ def document(run: TrainingRun) -> Document:
     """Return what every writer shows of a run. Of a repeated step the later record counts."""
     records = sorted({row.step: row for row in run.records}.values(), key=lambda row: row.step)
     run = replace(run, records=records)
-    config = run.config or TrainConfig()
+    config, sections = run.config or TrainConfig(), [*charts.sections(run)]
     return Document(
         # The folder may have been renamed or moved since the run was started.
         title=f"Training · {config.game} · {run.name}",
-        facts=[*options_in_words(config.options), *facts(run)],
+        facts=[*options_in_words(config.options)[:MAX_FACTS], *facts(run)],
         headline=[Sentence.plain(text) for text in headline(run)],
         notes=notes(run),
         sections=[
-            *charts.sections(run),
+            *sections[:1],
+            *_differences(run),
+            *sections[1:],
+            *_warnings(run),
             *_evaluations(run),
             *_settings(config),
-            *_warnings(run),
             *_steps(run),
         ],
         remarks=[f"Hash of all settings that decide what is learned: {config.config_hash}"],
     )
 
 
+def _differences(run: TrainingRun) -> list[Section]:
+    grids = list(partings(run.files))
+    about = "The first games of the last evaluation that part: one deal, played before and after."
+    return [Section("What it does differently", grids, about=about)] if grids else []
+
+
 def _evaluations(run: TrainingRun) -> list[Section]:
     results = [*(one for one in run.learning_curve() if one.step), *run.final_evaluations()]
-    return [Section("Evaluations", [evaluations(results, run.par)])] if results else []
+    grids = [evaluations(results, run.par)]
+    return [Section("Evaluations", grids, is_folded=True)] if results else []
 
 
 def _settings(config: TrainConfig) -> list[Section]:
@@ -85,12 +97,13 @@ def _settings(config: TrainConfig) -> list[Section]:
         for name, value in values.items()
         if value != defaults.get(name) and name != "experiment_name"
     ]
-    grids = [Grid("Settings that are not the default", ("setting", "value", "default"), changed)]
     fields = TrainConfig.model_fields
     abouts = {name: (fields[name].description or "") for name in values.keys() & fields.keys()}
+    title, headings = "Settings that are not the default", ("setting", "value", "default")
+    grids = [Grid(title, headings, changed, abouts)] if changed else []
     every = [(name, _text(value), abouts.get(name, "")) for name, value in values.items()]
-    details = [Grid("All settings", ("setting", "value", "description"), every)]
-    return [Section("Settings", grids if changed else [], (), details)]
+    grids.append(Grid("All settings", ("setting", "value", "description"), every))
+    return [Section("Settings", grids, is_folded=True)]
 
 
 def _warnings(run: TrainingRun) -> list[Section]:
@@ -107,7 +120,7 @@ def _steps(run: TrainingRun) -> list[Section]:
     every = -(-len(rows) // MAX_ROWS) or 1  # ceil(rows / MAX_ROWS).
     title = "Steps" if every == 1 else f"Steps: one in {every}; metrics.jsonl has all"
     grid = replace(steps(rows[::every], run.par), title=title)
-    return [Section("Steps", (), (), [grid])] if rows else []
+    return [Section("Steps", [grid], is_folded=True)] if rows else []
 
 
 def steps(records: Sequence[StepRecord], par: float | None) -> Grid:
@@ -214,7 +227,8 @@ def step_line(record: StepRecord, total_steps: int) -> str:
 def facts(run: TrainingRun) -> list[str]:
     """Return the progress, the duration and the number of games."""
     words = [f"{run.config.text_level} in the prompt"] if run.config else []
-    words.append(f"step {run.state.step} of {run.total_steps}")
+    of = f" of {run.total_steps}" if run.total_steps else ""
+    words.append(f"step {run.state.step}{of}")
     if run.seconds:
         words.append(duration_in_words(run.seconds))
     if run.games:

@@ -45,7 +45,7 @@ def test_clue_tiny_trains_for_three_steps(
     every = 2 if mode in ("lora_restart", "none") else 1
     values: dict[str, Any] = {"options": {"players": 3}, "text_level": "deductions"}
     values |= {"groups_per_step": 2, "rollouts_per_group": 4}
-    values |= {"eval_every": 0, "final_eval_games": 0, "log_sample_rate": 1.0, "steps": 3}
+    values |= {"eval_every": 0, "final_eval_games": 0, "steps": 3}
     config = TrainConfig(
         game="cluedo", trainer_host="embedded", server="vllm", vllm_python=PYTHON,
         **values | {"weight_sync": mode, "sync_every": every},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import shlex
 import subprocess
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -45,6 +46,15 @@ def pytest_configure() -> None:
 
         settings.register_profile("arena", deadline=None)
         settings.load_profile("arena")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes(specs: list[Any]) -> None:
+    """Fork the workers from a process that has imported the packages: once, not in each."""
+    from preloaded import python_command
+
+    for spec in specs:
+        spec.python = shlex.join(python_command())
 
 
 def pytest_collection_finish() -> None:

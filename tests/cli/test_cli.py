@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from command_line import ENVIRONMENT, arena, last_json
+from preloaded import arena_command
 
 from arena.cli import main, run
 from arena.plugins.catalog import catalog
@@ -309,7 +310,7 @@ def test_a_broken_plugin_is_one_line(tmp_path: Path) -> None:
     path = f"{tmp_path}{os.pathsep}{ENVIRONMENT.get('PYTHONPATH', '')}"
     for command in ("list agents", "eval kuhn_poker --player bot:random --games 4 --workers 2"):
         done = subprocess.run(
-            [sys.executable, "-m", "arena", *command.split()],
+            [*arena_command(), *command.split()],
             cwd=tmp_path,
             env={**ENVIRONMENT, "PYTHONPATH": path},
             capture_output=True,

@@ -12,6 +12,7 @@ from subprocess import CompletedProcess
 import pytest
 from cluedo_server import legal_answer
 from misbehaving import Misbehaving
+from preloaded import python_command
 
 pytest.importorskip("resource", reason="this system has no limit of open files")
 
@@ -25,7 +26,7 @@ def run(words: Sequence[str], soft: int, hard: int, folder: Path) -> CompletedPr
         "import resource, sys; from arena.cli import run; "
         f"resource.setrlimit(resource.RLIMIT_NOFILE, ({soft}, {hard})); sys.exit(run(sys.argv[1:]))"
     )
-    command = [sys.executable, "-c", code, *words]
+    command = [*python_command(), "-c", code, *words]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 

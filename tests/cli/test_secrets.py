@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import pytest
 from cluedo_server import GAME, arena, environment, legal_answer
 from misbehaving import Asked, Misbehaving, _send
+from preloaded import python_command
 
 IN_ENVIRONMENT = {
     "OPENROUTER_API_KEY": "sk-or-v1-PLANTED1a2b3c4d5e6f7a8b9c0d1e2f",
@@ -141,7 +141,7 @@ main()
 def test_a_crash_inside_of_litellm_tells_no_key(home: Path, server: Telltale) -> None:
     """The arguments of litellm hold the key, and so may the text of whatever it raises."""
     done = subprocess.run(
-        [sys.executable, "-c", CRASH, *f"{GAME} --seat 0=openrouter:tiny --max-turns 4".split()],
+        [*python_command(), "-c", CRASH, *f"{GAME} --seat 0=openrouter:tiny --max-turns 4".split()],
         cwd=home,
         env=environment(
             LITELLM_LOCAL_MODEL_COST_MAP="True", OPENROUTER_API_BASE=server.url, **IN_ENVIRONMENT

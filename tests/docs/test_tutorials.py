@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from code_blocks import ROOT, Block, blocks
 from command_line import ENVIRONMENT
-from preloaded import arena_command
+from preloaded import arena_command, python_command
 
 RUNNABLE = ("bash", "python")
 FEW_SCORED = {"ARENA_EVAL_SCORED": "2", "ARENA_TOURNAMENT_SCORED": "2"}
@@ -38,7 +38,7 @@ def run(block: Block, folder: Path, programs: Path) -> None:
         "PIP_NO_BUILD_ISOLATION": "0",  # pip reads this value as "no isolation".
         "PIP_DISABLE_PIP_VERSION_CHECK": "1",
     }
-    interpreter = {"bash": ["bash", "-euo", "pipefail", "-c"], "python": [sys.executable, "-c"]}
+    interpreter = {"bash": ["bash", "-euo", "pipefail", "-c"], "python": [*python_command(), "-c"]}
     done = subprocess.run(
         [*interpreter[block.language], block.code],
         cwd=folder,
@@ -55,7 +55,7 @@ def run(block: Block, folder: Path, programs: Path) -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
     assert done.returncode == 0, f"{block.code}\n{done.stdout}"

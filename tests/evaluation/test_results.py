@@ -10,7 +10,6 @@ import resource
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -23,6 +22,7 @@ from typing import Any, cast
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from preloaded import python_command
 
 from arena.core.analysis import WeightedSum
 from arena.core.errors import ArenaError, UsageError
@@ -232,7 +232,7 @@ def test_no_password_is_written(tmp_path: Path) -> None:
 WRITER = """
 import sys, time
 from pathlib import Path
-sys.path.insert(0, "tests/evaluation")
+sys.path[:0] = ["tests/evaluation", "tests/support"]
 from test_results import Results, begin, game, slot
 path = Path(sys.argv[1])
 results = Results.open(path) if path.exists() else begin(path)
@@ -250,7 +250,7 @@ for number in range(5000):
 @contextmanager
 def running(program: str, *arguments: Path) -> Iterator[subprocess.Popen[str]]:
     """A child that has said that it is ready; it is killed in the end."""
-    command = [sys.executable, "-c", program, *map(str, arguments)]
+    command = [*python_command(), "-c", program, *map(str, arguments)]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as child:
         try:
             assert child.stdout is not None

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import os
 import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from preloaded import python_command
 from scripted_table import ASK, GONE, SPEC, Table, check_sums, quick, table
 
 from arena.cli.terminal import write_ledger
@@ -135,7 +135,7 @@ for number in range(200):
 
 
 def test_several_processes_share_a_cache(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", WRITER, str(tmp_path / "c")]
+    command = [*python_command(), "-c", WRITER, str(tmp_path / "c")]
     root = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     writers = [subprocess.Popen(command, env=root, stderr=subprocess.PIPE) for _ in range(4)]
     for writer in writers:

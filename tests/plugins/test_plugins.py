@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from preloaded import python_command
 
 from arena.cli import run
 from arena.core.errors import ArenaError, PluginWarning, UsageError
@@ -49,7 +50,7 @@ def test_an_installed_plugin_is_checked_listed_played_and_measured(tmp_path: Pat
     )
     root = str(Path(__file__).parents[2])
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, *commands],
+        [*python_command(), "-c", SCRIPT, *commands],
         env={**os.environ, "PYTHONPATH": os.pathsep.join([str(site), root])},
         cwd=tmp_path,
         capture_output=True,

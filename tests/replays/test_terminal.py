@@ -11,11 +11,11 @@ import re
 import select
 import struct
 import subprocess
-import sys
 import termios
 from pathlib import Path
 
 import pytest
+from preloaded import arena_command
 from pydantic import JsonValue
 from rich.console import Console
 
@@ -202,7 +202,7 @@ def test_hostile_text_is_only_text(tmp_path: Path) -> None:
 def test_on_a_real_terminal(tmp_path: Path) -> None:
     replay = recorded(tmp_path, players=3, turns=4)
     ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "arena", "replay", str(replay.path)]
+    command = [*arena_command(), "replay", str(replay.path)]
     # With these variables, which readline sets where there is no terminal, the size is fixed.
     fixed = ("COLUMNS", "LINES")
     environment = {name: value for name, value in os.environ.items() if name not in fixed}

@@ -1,8 +1,9 @@
-"""Starts `arena` as a process of its own without its seconds of imports.
+"""Starts Python as a process of its own without its seconds of imports.
 
 A server process imports the packages once (`preloaded_server`) and forks a child for each command;
-a small client (`preloaded_client`) stands in for the child. Tests of start-up, of the installation
-and of terminals start a plain `python -m arena` instead.
+a small client (`preloaded_client`) stands in for the child. The processes of a run of tests share
+one server, and the workers of pytest-xdist are children of it themselves. Tests of start-up and
+of the installation start a plain `python -m arena` instead.
 """
 
 from __future__ import annotations
@@ -14,15 +15,27 @@ import socket
 import subprocess
 import sys
 import tempfile
-from functools import cache
 from pathlib import Path
 
 HERE = Path(__file__).parent
+SOCKET = "PRELOADED_SOCKET"
+"""Name of the environment variable with the path of the server's socket."""
 
 
-@cache
+def python_command() -> list[str]:
+    """Return the words that stand for `python`; the first call in a run starts the server."""
+    if SOCKET not in os.environ:
+        _start()
+    client = str(HERE / "preloaded_client.py")
+    return [sys.executable, "-I", "-S", client, os.environ[SOCKET]]
+
+
 def arena_command() -> list[str]:
-    """Return the words that stand for `python -m arena`; the first call starts the server."""
+    """Return the words that stand for `python -m arena`."""
+    return [*python_command(), "-m", "arena"]
+
+
+def _start() -> None:
     folder = tempfile.mkdtemp(prefix="arena-tests-")
     path = f"{folder}/socket"
     listener = socket.socket(socket.AF_UNIX)
@@ -36,8 +49,8 @@ def arena_command() -> list[str]:
         env={**os.environ, "PYTHONPATH": str(HERE.parents[1])},
     )
     listener.close()
+    os.environ[SOCKET] = path
     atexit.register(_end, server, folder)
-    return [sys.executable, "-I", "-S", str(HERE / "preloaded_client.py"), path]
 
 
 def _end(server: subprocess.Popen[bytes], folder: str) -> None:
@@ -45,3 +58,4 @@ def _end(server: subprocess.Popen[bytes], folder: str) -> None:
     server.stdin.close()
     server.wait()
     shutil.rmtree(folder)
+    del os.environ[SOCKET]

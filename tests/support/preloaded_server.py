@@ -1,8 +1,9 @@
-"""A process that imports what the commands of arena need once, then forks a child for each command.
+"""A process that imports what the tests need once, then forks a child for each Python command.
 
 It accepts connections on an inherited socket, given by number. A connection sends the standard
-streams as descriptors and, as JSON, arguments, folder and environment; it is answered with the
-id of the child and later with its exit status. A connection that ends early kills its child.
+streams as descriptors and, as JSON, the words after `python`, folder and environment; it is
+answered with the id of the child and later with its exit status. A connection that ends early kills
+its child.
 """
 
 from __future__ import annotations
@@ -14,11 +15,14 @@ import importlib
 import json
 import os
 import re
+import runpy
 import select
 import signal
 import socket
 import sys
 import threading
+import types
+from pathlib import Path
 from typing import Any, NoReturn
 
 LIGHT = (
@@ -51,8 +55,17 @@ HEAVY = (
 """Imported for the first command with a model in the process. No module that imports polars, whose
 threads a fork loses."""
 
-NEEDS_HEAVY = re.compile(r'"(pretrain|serve|train)"|embedded:')
-NEEDS_LITELLM = re.compile(r"\b(openai|anthropic):")
+FOR_WORKERS = (
+    *("arena.agents.human", "gymnasium", "hypothesis", "pettingzoo", "scipy.stats", "tiny_model"),
+    "transformers.models.qwen3.modeling_qwen3",
+)
+"""Imported for the workers of pytest-xdist, which collect all tests."""
+
+WORKER = "exec(eval(sys.stdin.readline()))"
+"""Start of a worker."""
+
+NEEDS_HEAVY = re.compile(r'"(pretrain|serve|train)"|train_zygote|embedded:|' + re.escape(WORKER))
+NEEDS_LITELLM = re.compile(r"\b(anthropic|cohere|openai|openrouter):|" + re.escape(WORKER))
 """Specs of hosted models. The environment that litellm reads when it is imported is that of the
 server; addresses and keys, which the tests set, are read at each call."""
 
@@ -64,6 +77,8 @@ def main() -> None:
         # Standard input ends when the tests end.
         ready, _, _ = select.select([listener.fileno(), 0], [], [])
         if listener.fileno() not in ready:
+            while reap():
+                pass
             os._exit(0)
         connection, _ = listener.accept()
         head, streams, _, _ = socket.recv_fds(connection, 8, 3)
@@ -72,6 +87,8 @@ def main() -> None:
             load(HEAVY)
         if NEEDS_LITELLM.search(order):
             load_litellm()
+        if WORKER in order:
+            load(FOR_WORKERS)
         if os.fork() == 0:
             listener.close()
             supervise(connection, json.loads(order), streams)
@@ -126,16 +143,17 @@ def supervise(connection: socket.socket, order: dict[str, Any], streams: list[in
 
 
 def run(order: dict[str, Any], streams: list[int]) -> NoReturn:
-    """Become `python -m arena` with the given arguments."""
+    """Become `python` with the given arguments: `-m MODULE`, `-c CODE` or a file, and more."""
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
         os.close(stream)
     os.chdir(order["folder"])
     os.environ.clear()
     os.environ.update(order["environment"])
-    sys.argv = ["arena", *order["arguments"]]
+    first, *words = (word for word in order["arguments"] if word != "-u")
     path = os.environ.get("PYTHONPATH", "")
-    sys.path[0:1] = [order["folder"], *filter(None, path.split(os.pathsep))]
+    home = str(Path(first).parent) if first.endswith(".py") else order["folder"]
+    sys.path[0:1] = [home, *filter(None, path.split(os.pathsep))]
     # The streams of the server keep buffers and modes of their own: made anew for these files.
     sys.stdin = os.fdopen(0, encoding="utf-8", closefd=False)
     sys.stdout = os.fdopen(1, "w", encoding="utf-8", closefd=False)
@@ -143,7 +161,17 @@ def run(order: dict[str, Any], streams: list[int]) -> NoReturn:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     code = 1
     try:
-        importlib.import_module("arena.cli").main()
+        if first == "-m":
+            sys.argv = words
+            runpy.run_module(words[0], run_name="__main__", alter_sys=True)
+        elif first == "-c":
+            sys.argv = ["-c", *words[1:]]
+            sys.modules["__main__"] = main_module = types.ModuleType("__main__")
+            exec(words[0], vars(main_module))
+        else:
+            sys.argv = [first, *words]
+            runpy.run_path(first, run_name="__main__")
+        code = 0
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else 1
     except BaseException:

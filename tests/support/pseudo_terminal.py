@@ -9,10 +9,11 @@ import re
 import select
 import struct
 import subprocess
-import sys
 import termios
 from collections.abc import Sequence
 from types import TracebackType
+
+from preloaded import arena_command
 
 SECONDS = 60
 """Longest wait for an output."""
@@ -31,7 +32,7 @@ class Terminal:
         # Terminals without cursor reports; otherwise prompt_toolkit asks where the cursor is.
         environment |= {"TERM": "xterm-256color", "PROMPT_TOOLKIT_NO_CPR": "1"}
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "arena", *arguments],
+            [*arena_command(), *arguments],
             stdin=theirs,
             stdout=theirs,
             stderr=theirs,

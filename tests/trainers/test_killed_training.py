@@ -7,13 +7,13 @@ import json
 import re
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from preloaded import python_command
 from small_runs import small_base
 
 from trainers.config.config import TrainConfig
@@ -46,7 +46,7 @@ class Zygote:
         self._base = base
         with errors.open("w") as file:
             self._process = subprocess.Popen(
-                [sys.executable, str(ZYGOTE)],
+                [*python_command(), str(ZYGOTE)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=file,

@@ -116,6 +116,12 @@ class OptionsCommand(click.Command):
             and value not in (None, ())
         }
         keys = assigned(from_command_line.pop("set_values", ()), self.config)
+        for name, setting in self.config.settings().items():
+            value = from_command_line.get(name)
+            if setting.complete == "game" and isinstance(value, str) and value.endswith(".py"):
+                from arena.plugins.catalog import load_game_file
+
+                from_command_line[name] = load_game_file(Path(value))
         return self.function(self.config.of_command(words_of(ctx), {**keys, **from_command_line}))
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

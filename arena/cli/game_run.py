@@ -25,6 +25,7 @@ from arena.core.text import pluralize
 from arena.episodes.files import ReplayWriter, game_stem
 from arena.episodes.match import play
 from arena.episodes.record import Episode, Failure, Header, OutcomeLine, Position
+from arena.plugins.catalog import GAME_FILES
 
 if TYPE_CHECKING:
     from arena.agents.agent import Agent
@@ -142,9 +143,10 @@ class GameRun:
             kept = "".join(f"; the unfinished game is kept: {path}" for path in self.unfinished)
             echo(f"interrupted{kept}", file=sys.stderr)
         elif not as_json:
-            path = self.results[0].replay
+            path, files = self.results[0].replay, os.environ.get(GAME_FILES)
+            command = f"{GAME_FILES}={files} arena replay" if files else "arena replay"
             # Two lines, so that neither a path nor a word is broken in a narrow terminal.
-            echo(f"Replay: {path}\nStep through it: arena replay {path}")
+            echo(f"Replay: {path}\nStep through it: {command} {path}")
 
     def count_games(self, interrupted: bool) -> None:
         """Print the number of finished games on stderr."""

@@ -14,6 +14,8 @@ A family is many games that one plugin takes from another library. A plugin regi
 from __future__ import annotations
 
 import json
+import os
+import sys
 import tomllib
 import warnings
 from collections.abc import Callable, Iterable, Sequence
@@ -208,6 +210,8 @@ def fill(catalog: Catalog) -> Catalog:
         _load(catalog, package, f"{package}:register", lambda: import_module(package).register)  # noqa: B023 - called at once.
     for entry in entry_points(group="arena"):
         _load(catalog, entry.name, entry.value, entry.load)
+    for file in filter(None, os.environ.get(GAME_FILES, "").split(os.pathsep)):
+        _load(catalog, file, file, lambda: _register_of(Path(file)))  # noqa: B023 - called at once.
     return catalog
 
 
@@ -230,6 +234,52 @@ def _load(
 def catalog() -> Catalog:
     """Return the catalog of this process, filled on the first call."""
     return fill(Catalog())
+
+
+GAME_FILES = "ARENA_GAME_FILES"
+"""Environment variable with the paths of files that are plugins, as PATH has folders. Settings of
+the working folder do not name any: they run no code."""
+
+
+def load_game_file(path: Path) -> str:
+    """Let a Python file register its names, here and in processes that start later.
+
+    Returns the name of its game. Raises UsageError for a file that is not there or has not one
+    game, and ArenaError if its code fails.
+    """
+    filled, file = catalog(), str(path.resolve())
+    known = os.environ.get(GAME_FILES, "").split(os.pathsep)
+    if file not in known:
+        filled.plugin = file
+        run_plugin(f"{path} cannot be loaded", lambda: _register_of(path)(filled))
+        os.environ[GAME_FILES] = os.pathsep.join(filter(None, [*known, file]))
+    games = [entry.name for entry in filled.entries("game") if entry.plugin == file]
+    if len(games) != 1:
+        raise UsageError(f"{path}: one game is expected there; found: {', '.join(games) or 'none'}")
+    return games[0]
+
+
+def _register_of(path: Path) -> Callable[[Catalog], None]:
+    """Return the function `register` of a file; without one, it adds the games of the file."""
+    if not path.is_file():
+        raise UsageError(f"{path}: there is no such file")
+    # Last, so that a file beside it hides no other module.
+    sys.path.append(str(path.resolve().parent))
+    module = import_module(path.stem)
+    if Path(module.__file__ or "").resolve() != path.resolve():
+        raise UsageError(f"{path}: there is another module '{path.stem}'; rename the file")
+
+    def register(catalog: Catalog) -> None:
+        for name, value in vars(module).items():
+            if (
+                isinstance(value, type)
+                and issubclass(value, Game)
+                and value.__module__ == module.__name__
+            ):
+                catalog.add("game", value.name, f"{module.__name__}:{name}", value.summary)
+
+    found: Callable[[Catalog], None] = getattr(module, "register", register)
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from importlib.metadata import EntryPoint
@@ -224,3 +225,45 @@ def test_games_are_listed_beside_one_that_cannot_be_loaded(
 def test_an_unknown_name_suggests_the_nearest() -> None:
     with pytest.raises(UsageError, match="no game 'kuhn'; did you mean 'kuhn_poker'"):
         catalog().load("game", "kuhn")
+
+
+GAME_FILE = """
+from games.tictactoe.game import TicTacToe
+
+class Noughts(TicTacToe):
+    name = "noughts"
+"""
+PLAYED = shlex.split("--seat 0=bot:random --seat 1=bot:random --seed 1 --no-watch")
+MEASURED = shlex.split("--player bot:random --against bot:random --games 3 --workers 2")
+
+
+def test_a_game_in_one_file_is_played_measured_and_replayed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(plugins.GAME_FILES, "")
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    before = catalog().entries_by_kind()
+    (tmp_path / "noughts.py").write_text(GAME_FILE)
+    try:
+        assert run(["play", "./noughts.py", *PLAYED]) == 0
+        # Worker processes import the file too.
+        assert run(["eval", "./noughts.py", *MEASURED]) == 0
+    finally:
+        catalog().restore(before)
+    assert "ARENA_GAME_FILES=" in capsys.readouterr().out
+    # Another process, which has the variable.
+    again = plugins.fill(Catalog())
+    assert again.load("game", "noughts").name == "noughts"
+    for name, text, fault in (
+        ("missing", None, "there is no such file"),
+        ("json", GAME_FILE, "there is another module 'json'; rename the file"),
+        ("several", f"{GAME_FILE}class B(TicTacToe):\n    name = 'b'\n", "found: noughts, b"),
+        ("broken", "1 / 0", "division by zero"),
+    ):
+        path = tmp_path / f"{name}.py"
+        if text:
+            path.write_text(text)
+        with pytest.raises(ArenaError, match=fault):
+            plugins.load_game_file(path)
+        catalog().restore(before)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -187,7 +186,7 @@ class EntryList:
             known, self._entries = self._entries, {}
             for file in newest[:MAX_ENTRIES]:
                 self._add(file, known)
-            entries = distinct([cached.entry for cached in self._entries.values()])
+            entries = [cached.entry for cached in self._entries.values()]
         entries.sort(key=lambda entry: entry["path"])
         entries.sort(key=lambda entry: entry["changed"], reverse=True)
         return entries, len(newest[MAX_ENTRIES:])
@@ -232,7 +231,7 @@ class EntryList:
         title = ", ".join(experiment.players)
         if experiment.kind == "eval":
             baseline = settings.get("baseline")
-            title = f"{settings.get('player')}" + (f" − {baseline}" if baseline else "")
+            title = f"{settings.get('player')}" + (f" compared with {baseline}" if baseline else "")
         count = str(finished) if done else f"{finished} of {planned}"
         facts = [
             experiment.game,
@@ -254,16 +253,6 @@ class EntryList:
             name = "delta" if run.delta_selected else "delta held out"
             facts.append(f"{name} {amount(run.delta, run.scale, signed=True)}")
         return _entry("train", files, run.name, facts, run.status)
-
-
-def distinct(entries: Sequence[EntryJson]) -> list[EntryJson]:
-    """Return copies with different titles: equal ones get their folder."""
-    counts = Counter((entry["kind"], entry["title"]) for entry in entries)
-    named = [entry.copy() for entry in entries]
-    for entry in named:
-        if counts[entry["kind"], entry["title"]] > 1:
-            entry["title"] += f" ({printable(entry['path'])})"
-    return named
 
 
 def _broken(kind: EntryKind, files: FileSet, error: str) -> EntryJson:

@@ -20,10 +20,9 @@ from arena.llm.settings import Settings
 from arena.plugins.catalog import require
 from backends.embedded import find_checkpoint
 from trainers.atropos.options import GAME, TRAINER_SETTINGS, BatchOptions, EnvironmentOptions
-from trainers.config.config import FULL_WEIGHTS, OWNED_SERVERS, TrainConfig
-from trainers.config.presets import settled
+from trainers.config.config import FULL_WEIGHTS, OWNED_SERVERS, TrainConfig, settled
 from trainers.hosts.host import check_used
-from trainers.runs.run_files import plan_run
+from trainers.runs.training_run import plan_run
 
 if TYPE_CHECKING:
     from arena.llm.service import LLMService

@@ -20,7 +20,7 @@ from arena.llm.config import setting
 from arena.plugins.catalog import require
 from trainers.pretrain.recipe import TeachSettings, make_recipe
 from trainers.pretrain.run import STATE, CurvePoint
-from trainers.runs.run_files import alone_in
+from trainers.runs.training_run import alone_in
 
 SCRATCH_OUT = Path("runs/clue-tiny")
 TEACH_OUT = Path("runs/pretrain")

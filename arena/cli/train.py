@@ -21,12 +21,26 @@ from arena.llm.config import SettingsLayer, setting
 from arena.llm.environment import config_path, config_table
 from arena.llm.settings import Settings
 from arena.plugins.catalog import make_game
-from trainers.config.config import OWNED_SERVERS, TrainConfig
-from trainers.config.presets import DEFAULT, layer_of, read_preset, settled
+from trainers.config.config import (
+    DEFAULT,
+    OWNED_SERVERS,
+    TrainConfig,
+    layer_of,
+    read_preset,
+    settled,
+)
 from trainers.runs.document import checkpoint_name, delta_line, step_line
 from trainers.runs.records import RunFiles, RunState, StepRecord, as_json
-from trainers.runs.run_files import Plan, open_run, plan_run, read_config, read_state, run_files
-from trainers.runs.training_run import TrainingRun, finite
+from trainers.runs.training_run import (
+    Plan,
+    TrainingRun,
+    finite,
+    open_run,
+    plan_run,
+    read_config,
+    read_state,
+    run_files,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path

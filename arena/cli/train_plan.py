@@ -13,7 +13,7 @@ from trainers.hosts.host import HostRequest
 from trainers.loop.setup import check_config, credited_rewards
 from trainers.runs.document import flat_settings
 from trainers.runs.records import as_json
-from trainers.runs.run_files import Plan, free_name
+from trainers.runs.training_run import Plan, free_name
 
 if TYPE_CHECKING:
     from arena.llm.settings import Settings

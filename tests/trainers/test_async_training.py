@@ -16,7 +16,7 @@ from arena.episodes.replay import read_replay
 from trainers.config.config import TrainConfig
 from trainers.hosts import selection
 from trainers.hosts.host import TrainingHost
-from trainers.loop import games as step_games
+from trainers.loop import checkpoints as step_games
 from trainers.loop.grpo import GRPO
 from trainers.loop.metrics import RolloutCounts, staleness_metrics
 from trainers.loop.setup import make_host

@@ -19,8 +19,7 @@ from small_runs import small_base
 from trainers.config.config import TrainConfig
 from trainers.runs.document import headline
 from trainers.runs.records import RunFiles, RunState, StepRecord, read_records
-from trainers.runs.run_files import plan_run
-from trainers.runs.training_run import TrainingRun
+from trainers.runs.training_run import TrainingRun, plan_run
 
 ZYGOTE = Path(__file__).parents[1] / "support" / "train_zygote.py"
 STEPS = 2

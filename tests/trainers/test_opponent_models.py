@@ -15,7 +15,7 @@ from arena.core.errors import BudgetSpent, StopPlaying
 from arena.episodes.measurement import SeatEpisode
 from trainers.hosts import selection
 from trainers.runs.records import RunFiles, RunState
-from trainers.runs.run_files import read_state
+from trainers.runs.training_run import read_state
 
 COST = 0.01
 """US dollars for each answer of the server."""

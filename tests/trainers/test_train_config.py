@@ -10,9 +10,8 @@ from arena import catalog, make_game
 from arena.core.errors import ArenaError, UsageError
 from arena.episodes.files import locked
 from arena.llm.config import SettingsLayer
-from trainers.config.config import TrainConfig
-from trainers.config.presets import preset_names, read_preset, settled
-from trainers.runs.run_files import Plan, lock_of, open_run, plan_run, run_files
+from trainers.config.config import TrainConfig, preset_names, read_preset, settled
+from trainers.runs.training_run import Plan, lock_of, open_run, plan_run, run_files
 
 
 def resolve(game: str, preset: str, layers: list[SettingsLayer]) -> TrainConfig:

@@ -27,7 +27,7 @@ from trainers.credit import Credit, complete_groups, select_groups
 from trainers.hosts import selection
 from trainers.hosts.embedded import EmbeddedHost
 from trainers.hosts.host import HostRequest
-from trainers.loop import games, grpo, setup
+from trainers.loop import checkpoints, grpo, setup
 from trainers.loop.grpo import GRPO
 from trainers.rollouts.rollouts import (
     FINAL,
@@ -56,7 +56,7 @@ def one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_run_from_its_beginning_to_its_report(
     base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(games, "REPLAYED_SHARE", 1.0)
+    monkeypatch.setattr(checkpoints, "REPLAYED_SHARE", 1.0)
     monkeypatch.setattr(trainers.loop.training, "KEPT_POOL", 1)
     config = small(
         base,
@@ -124,7 +124,7 @@ def test_a_seed_decides_the_weights_and_where_and_how_many_play_at_once_does_not
     base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, again, other = (tmp_path / name for name in ("one", "again", "other"))
-    monkeypatch.setattr(games, "REPLAYED_SHARE", 0.5)
+    monkeypatch.setattr(checkpoints, "REPLAYED_SHARE", 0.5)
     learn(small(base, steps=2, executor="processes", workers=2), again)
     monkeypatch.setattr(selection, "GAMES_AT_ONCE", 1)
     learn(small(base, steps=2), one)

@@ -50,8 +50,7 @@ from trainers.config.config import TrainConfig
 from trainers.credit import complete_groups, select_groups
 from trainers.hosts.host import TrainingHost
 from trainers.hosts.selection import games_at_once, reply_tokens
-from trainers.loop.checkpoints import Checkpoints
-from trainers.loop.games import StepGames
+from trainers.loop.checkpoints import Checkpoints, StepGames
 from trainers.loop.metrics import Health, RolloutCounts, Timer, staleness_metrics, step_record
 from trainers.loop.setup import make_base, make_host, parse_config, rollout_setting
 from trainers.loop.training import Session, TrainingView, update_weights

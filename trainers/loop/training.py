@@ -32,7 +32,7 @@ from trainers.runs.records import (
     read_lines,
     read_records,
 )
-from trainers.runs.run_files import read_state
+from trainers.runs.training_run import read_state
 from trainers.trajectory import TrajectoryGroup
 
 KEPT_POOL = 8

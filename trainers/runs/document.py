@@ -35,7 +35,7 @@ from arena.evaluation.document import (
 )
 from arena.evaluation.records import Interval
 from arena.plugins.catalog import make_game
-from trainers.config.config import TrainConfig, base_model_in_words
+from trainers.config.config import BUNDLED, TrainConfig
 from trainers.credit import Credit
 from trainers.rewards import default_reward
 from trainers.runs import charts
@@ -315,7 +315,7 @@ def value_only(interval: Interval, scale: ReturnScale = WIN_RATE) -> str:
 def setup(run: TrainingRun) -> str:
     """Return what was trained, against whom and for which reward; defaults by their names."""
     config, game = run.config or TrainConfig(), run.make_game()
-    model = printable(base_model_in_words(config))
+    model = printable(_base_model(config))
     subject = f"{model[:1].upper() + model[1:] if ' ' in model else model} was trained"
     # A game whose plugin is not installed does not tell its defaults.
     opponents = config.opponents or (default_opponent(game) if game else "its default opponent")
@@ -353,3 +353,12 @@ def warnings(run: TrainingRun) -> dict[str, list[int]]:
         for text in record.warnings:
             steps.setdefault(text, []).append(record.step)
     return steps
+
+
+def _base_model(config: TrainConfig) -> str:
+    """Return the base model of a run, also if the settings leave it to the host."""
+    if config.base_model:
+        return config.base_model
+    if config.trainer_host not in ("auto", "embedded"):
+        return f"the default model of the host {config.trainer_host}"
+    return BUNDLED.get(config.game, "a new small model")

@@ -1,17 +1,28 @@
-"""The model of a training run: settings, records and state, with the results and the figures that
-views draw, each computed once."""
+"""A training run on disk: start, resume and read its folder; its results for all views.
+
+A run has the folder `LOG_DIR/EXPERIMENT`. The same command resumes it if all settings that decide
+what is learned are the same. Nothing is ever deleted or overwritten. `EXPERIMENT.lock` beside the
+folder is a file lock; the kernel releases it if the process is killed.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
+from typing import Literal, TypeVar
 
-from arena.core.errors import ArenaError
+from filelock import Timeout
+from pydantic import BaseModel, JsonValue, ValidationError
+
+from arena.core.errors import ArenaError, UsageError
 from arena.core.game import Game
 from arena.core.outcome import WIN_RATE, ReturnScale
+from arena.core.text import first_fault
+from arena.episodes.files import is_locked, locked
 from arena.evaluation.records import Interval
 from arena.plugins.catalog import make_game
 from trainers.config.config import TrainConfig
@@ -22,7 +33,214 @@ from trainers.runs.records import (
     StepRecord,
     read_records,
 )
-from trainers.runs.run_files import is_training, read_config, read_state
+
+Model = TypeVar("Model", bound=BaseModel)
+
+Start = Literal["new", "continue", "fresh"]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Start of a run: in a new folder, in the existing one, or after moving that one aside."""
+
+    files: RunFiles
+    start: Start
+    done: int = 0
+    """Steps that are already finished."""
+
+    def __str__(self) -> str:
+        if self.start == "continue":
+            return f"continues in {self.files.folder} after step {self.done}"
+        if self.start == "fresh":
+            return f"starts in {self.files.folder}; the old folder is moved aside"
+        return f"starts in {self.files.folder}"
+
+
+def run_files(config: TrainConfig) -> RunFiles:
+    """Return the paths of this run's files, which may not exist yet."""
+    return RunFiles(Path(config.log_dir) / config.experiment)
+
+
+def plan_run(config: TrainConfig, resume: bool | None = None) -> Plan:
+    """Return where a run with this config starts. Nothing is written.
+
+    `resume` True requires an existing experiment, False starts a new one, None resumes the
+    experiment if it exists. Raises UsageError if the experiment has other settings, does not exist,
+    or is not a run.
+    """
+    # A folder with drafts only is left by a run that was killed at once: it counts as empty.
+    files = run_files(config)
+    exists = _has_content(files.folder)
+    if resume is False:
+        return Plan(files, "fresh" if exists else "new")
+    if not exists:
+        if resume:
+            raise UsageError(
+                f"--resume: there is no experiment '{config.experiment}' in {config.log_dir}; "
+                "name it with --experiment-name, or start it without --resume"
+            )
+        return Plan(files, "new")
+    if not files.config.exists():
+        raise UsageError(
+            f"--experiment-name {config.experiment}: {files.folder} is not an experiment of arena; "
+            "choose another name"
+        )
+    differences = "; ".join(_differences(config, read_config(files)))
+    if differences:
+        raise UsageError(
+            f"{files.folder} was started with other settings: {differences}. Use the same settings "
+            "to resume it, --fresh to start a new run (the old one is moved aside), or another "
+            "--experiment-name"
+        )
+    return Plan(files, "continue", read_state(files).step)
+
+
+def _has_content(folder: Path) -> bool:
+    """Return whether the folder holds a complete file; drafts have names that start with a dot."""
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"--log-dir: {folder} is a file where the experiment's folder should be")
+    try:
+        return folder.is_dir() and any(not path.name.startswith(".") for path in folder.iterdir())
+    except OSError as error:
+        raise UsageError(f"--log-dir: {folder} cannot be read: {error.strerror}") from None
+
+
+def _differences(ours: TrainConfig, theirs: TrainConfig) -> Iterator[str]:
+    """Yield `--seed 1, now 2` for each setting that a resumed run may not change."""
+    if ours.game != theirs.game:
+        yield f"{theirs.game}, now {ours.game}"
+        return
+    for name, (now, before) in sorted(ours.differences(theirs).items()):
+        if name == "lora_rank":
+            yield (
+                f"{_rank_text(before)}, now {_rank_text(now)} "
+                "(--lora-rank; --server needs an adapter)"
+            )
+        elif isinstance(now, dict) and isinstance(before, dict):
+            for option in sorted(now.keys() | before.keys()):
+                if now.get(option) != before.get(option):
+                    yield f"--option {option}={before.get(option)}, now {now.get(option)}"
+        else:
+            setting = TrainConfig.spelled(name, _value_text(before))
+            yield f"{setting}, now {_value_text(now)}"
+
+
+def _rank_text(rank: JsonValue) -> str:
+    return f"an adapter of rank {rank}" if rank else "all weights are trained"
+
+
+def _value_text(value: JsonValue) -> str:
+    return str(value) if value != "" else "''"
+
+
+@contextmanager
+def open_run(plan: Plan) -> Iterator[RunFiles]:
+    """Lock the run's folder against other processes; for a fresh start, move the old one aside.
+
+    The training writes config.json once the config is known to be valid. If the body fails before
+    that, the old folder is moved back.
+    """
+    files = plan.files
+    with alone_in(files.folder, "arena train"):
+        # The name is found under the lock, so no other process can take it.
+        aside = free_name(files.folder)
+        try:
+            if plan.start == "fresh":
+                files.folder.rename(aside)
+        except OSError as error:
+            raise ArenaError(f"cannot move {files.folder} aside: {error.strerror}") from None
+        try:
+            yield files
+        finally:
+            if plan.start == "fresh" and not files.folder.exists():
+                aside.rename(files.folder)
+
+
+@contextmanager
+def alone_in(folder: Path, command: str) -> Iterator[None]:
+    """Exclude other processes of the command that write to a folder, which may not exist yet.
+
+    If it does not exist afterwards, the lock file and the folders made for it are removed.
+    """
+    parent, path = folder.absolute().parent, lock_of(folder)
+    missing = [each for each in (parent, *parent.parents) if not each.exists()]
+    with ExitStack() as held:
+        try:
+            parent.mkdir(parents=True, exist_ok=True)
+            held.enter_context(locked(path))
+        except Timeout:
+            message = f"another {command} is writing to {folder}; wait for it"
+            raise ArenaError(message) from None
+        except OSError as error:
+            raise ArenaError(f"cannot write into {parent}: {error.strerror}") from None
+        try:
+            yield
+        finally:
+            if not folder.exists():
+                path.unlink(missing_ok=True)
+            held.close()
+            with suppress(OSError):
+                # rmdir fails for a folder that has other files, which ends the clean-up.
+                for each in missing:
+                    each.rmdir()
+
+
+def lock_of(folder: Path) -> Path:
+    """Return the lock, beside the folder: that can be moved aside while the lock is held."""
+    folder = folder.resolve()
+    return folder.with_name(f"{folder.name}.lock")
+
+
+def is_training(files: RunFiles) -> bool:
+    """Return whether a process is training in this folder now."""
+    return is_locked(lock_of(files.folder))
+
+
+def free_name(folder: Path) -> Path:
+    """Return the first free name of NAME.old-1, NAME.old-2, …"""
+    # Never overwrite: an earlier fresh start may have used the first names.
+    names = (folder.with_name(f"{folder.name}.old-{number}") for number in count(1))
+    return next(path for path in names if not path.exists())
+
+
+def read_config(files: RunFiles) -> TrainConfig:
+    """Return the settings that the run was started with.
+
+    Raises UsageError if the file cannot be read, or is not a config.
+    """
+    return _read(files.config, TrainConfig)
+
+
+def read_state(files: RunFiles) -> RunState:
+    """Return the state of the run. A run that has just been created may have no file yet.
+
+    Raises UsageError if the file is broken, or missing although there are results. A run that is
+    mistaken for a new one would delete its checkpoints.
+    """
+    if files.state.exists():
+        return _read(files.state, RunState)
+    checkpoints = sorted(files.checkpoints.glob("[0-9]*"))
+    results = [f"{len(checkpoints)} checkpoints"] if checkpoints else []
+    if files.metrics.exists() and files.metrics.stat().st_size:
+        results.append(files.metrics.name)
+    if results:
+        raise UsageError(
+            f"{files.state} is missing, but there are {' and '.join(results)} in {files.folder}: "
+            "put it back to resume; --fresh moves the run aside and starts a new one"
+        )
+    return RunState()
+
+
+def _read(path: Path, model: type[Model]) -> Model:
+    try:
+        return model.model_validate_json(path.read_text("utf-8"))
+    except ValidationError as error:
+        raise UsageError(
+            f"{path} is broken, or of another version of arena: {first_fault(error, 'the file')}; "
+            "--fresh moves the run aside and starts a new one"
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} cannot be read: {error}") from None
 
 
 class CheckpointEvaluation(HeldOutResult):

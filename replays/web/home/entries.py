@@ -17,8 +17,7 @@ from arena.evaluation.store import Results, is_written_to
 from replays.web.http_errors import HttpError
 from replays.web.replay_directory import RUN_CONFIG, FileVersion, ReplayDirectory, ServedFile
 from trainers.runs.records import RunFiles
-from trainers.runs.run_files import is_training
-from trainers.runs.training_run import TrainingRun
+from trainers.runs.training_run import TrainingRun, is_training
 
 EntryKind = Literal["eval", "tournament", "train"]
 

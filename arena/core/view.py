@@ -40,6 +40,9 @@ Tone = Literal[
     "seat3",
     "seat4",
 ]
+Look = Literal["", "covered", "small", "sunk", "win"]
+"""What a page adds to a tile: a word under its owner's card, a small card, a sunk ship, a line that
+has won."""
 Colour = Literal["", "red", "orange", "yellow", "green", "blue", "purple", "white", "black"]
 
 
@@ -58,6 +61,7 @@ class Tile:
     """The player that the label names; a page then shows that player's name."""
     face: str = ""
     """Text in a browser, instead of the label."""
+    look: Look = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +120,14 @@ class Panel:
 
 
 @dataclass(frozen=True, slots=True)
+class Display(Panel):
+    """A part that only pages draw, because the text says the same in another way."""
+
+    def panel(self) -> Panel:
+        return Panel("")
+
+
+@dataclass(frozen=True, slots=True)
 class Squares:
     """A board of squares, with the names of rows and columns on its sides."""
 
@@ -124,8 +136,8 @@ class Squares:
     columns: tuple[str, ...]
     legend: tuple[tuple[Tile, str], ...] = ()
     """Marks of the board, each with its meaning."""
-    shape: Literal["square", "wide"] = "square"
-    """Wide squares hold words."""
+    shape: Literal["square", "wide", "water", "chequered", "discs"] = "square"
+    """Look of the squares in a browser; wide ones hold words."""
 
     def panel(self) -> Panel:
         return Panel(self.title, self.rows, self.columns)
@@ -255,6 +267,14 @@ class Tabletop:
     blocked: Mapping[str, str] = field(default_factory=dict)
     """Texts of actions of the viewer that the rules forbid now, each with the reason as a sentence.
     A page shows them where the pieces of the action are chosen."""
+    page_caption: str | None = None
+    """Caption on a page, where colours say what letters say in a text; None if it is the same."""
+    prompts: Mapping[str, str] = field(default_factory=dict)
+    """A sentence for each verb that tells a person on a page what to click."""
+    wording: Mapping[str, str] = field(default_factory=dict)
+    """Words on the buttons of a page for actions whose texts have other words: `pass` is a fold."""
+    is_night: bool = False
+    """A page draws the table dark."""
 
     def text(self) -> str:
         """Return the table as plain text."""

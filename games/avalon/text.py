@@ -315,6 +315,13 @@ MOST_VOTES = 6
 """Earlier votes of a player that are shown."""
 
 
+PROMPTS = {
+    "say": "All players hear you",
+    "examine": "Click the player whose side you want to see.",
+    "assassinate": "Click the player whom you take for Merlin.",
+}
+
+
 class AvalonView(RoleView):
     """The table: missions, and the players with their roles, teams and votes.
 
@@ -331,7 +338,10 @@ class AvalonView(RoleView):
         players = tuple(map(self._seat_row, range(self.game.num_players)))
         columns = ("role", "team", "vote", "before", "")
         table = Players(players, columns)
-        return Tabletop((Panel("Missions", (missions,)), self._progress(), table))
+        size = self.game.team_sizes[self.notes.mission]
+        prompts = {**PROMPTS, "propose": f"Click the {size} players of your team."}
+        parts = (Panel("Missions", (missions,)), self._progress(), table)
+        return Tabletop(parts, prompts=prompts)
 
     def _progress(self) -> Tracks:
         if not self.notes.proposals:
@@ -377,6 +387,11 @@ class AvalonView(RoleView):
                 vote = Tile("approve", "good") if past.pop() else Tile("reject", "bad")
         if past:
             signs = "".join("✓" if yes else "✗" for yes in past[-MOST_VOTES:])
-            before = Tile(signs, "muted", "earlier votes, the latest last")
+            by_mission: dict[int, str] = {}
+            for proposal, yes in zip(notes.proposals, past, strict=False):
+                by_mission[proposal.mission] = by_mission.get(proposal.mission, "") + "✗✓"[yes]
+            face = "  ".join(f"{mission}: {votes}" for mission, votes in by_mission.items())
+            title = "earlier votes by mission, the latest last"
+            before = Tile(signs, "muted", title, face=face)
         lady = Tile("Lady", "accent", "Lady of the Lake") if notes.lady == seat else BLANK
         return self._player(seat, self._known(seat), team, vote, before, lady)

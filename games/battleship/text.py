@@ -18,6 +18,7 @@ from arena import (
 )
 from arena.core.observation import NotesView
 from arena.core.text import listed, pluralize
+from arena.core.view import Look
 from games.battleship.board import Board
 from games.battleship.knowledge import BattleshipKnowledge, is_countable
 from games.battleship.notes import BattleshipNotes
@@ -186,11 +187,15 @@ class BattleshipText(GameText):
 
 
 LEGEND = (
-    (Tile("x", "bad"), "hit"),
-    (Tile("o"), "miss"),
-    (Tile("S", "seat4"), "ship"),
-    (Tile(".", "hidden"), "not shot at"),
+    (Tile("x", "bad", face="✸"), "hit"),
+    (Tile("x", "bad", face="✸", look="sunk"), "sunk ship"),
+    (Tile("o", face="•"), "miss"),
+    (Tile("S", "seat4", face=" "), "ship"),
 )
+PROMPTS = {
+    "shoot": "Click a square of the other board to shoot at it.",
+    "place": "Click the first and the last square of your next ship.",
+}
 
 
 class BattleshipView(NotesView):
@@ -210,7 +215,7 @@ class BattleshipView(NotesView):
         boards = tuple(map(self._board, (1, 0) if self.seat == 0 else (0, 1)))
         caption = game.text.narrate(shot) if shot else ""
         # Two boards of at most nine columns fit into 80 columns of a terminal.
-        return Tabletop(boards, caption, side_by_side=game.board.width <= 9)
+        return Tabletop(boards, caption, prompts=PROMPTS, side_by_side=game.board.width <= 9)
 
     def _board(self, owner: int) -> Squares:
         game = self.notes.game
@@ -223,7 +228,7 @@ class BattleshipView(NotesView):
             rows.append(TileRow(tiles, game.board.names[row[0]][0]))
         title = "Your board" if is_own else f"Board of {game.seat_names[owner]}"
         columns = tuple(str(column + 1) for column in range(game.board.width))
-        return Squares(title, tuple(rows), columns, LEGEND if is_own else ())
+        return Squares(title, tuple(rows), columns, LEGEND if is_own else (), "water")
 
     def _tile(self, owner: int, square: int, is_known: bool) -> Tile:
         name, sign = self.notes.game.board.names[square], self.notes.sign(owner, square)
@@ -241,4 +246,8 @@ class BattleshipView(NotesView):
                 picks = (f"shoot {name}",)
             elif not is_known:
                 picks = (name,)
-        return Tile(sign, tone, f"{name}: {meaning}", picks)
+        look: Look = ""
+        if self.notes.records[1 - owner].known_sunk() >> square & 1:
+            meaning, look = "sunk ship", "sunk"
+        face = {"x": "✸", "o": "•"}.get(sign, " ")
+        return Tile(sign, tone, f"{name}: {meaning}", picks, face=face, look=look)

@@ -98,8 +98,7 @@ const ROOM_SIGN =
 const STYLE = `
 .cluedo { container-type: inline-size; font: 14px/1.35 ${FONT}; }
 .cluedo :is(ul, p) { list-style: none; margin: 0; padding: 0; }
-.cluedo-table { background: #2d5b4c; color: #fff; border-radius: 14px; padding: 10px;
-  border: 4px solid #1d332b; display: grid; gap: 10px; grid-template-columns: minmax(0, 1fr); }
+.cluedo-table { display: grid; gap: 10px; grid-template-columns: minmax(0, 1fr); }
 .cluedo-board { display: block; width: 100%; height: auto; max-height: var(--board-height, 80vh); }
 .cluedo-side { display: grid; gap: 8px; align-content: start; min-width: 0; }
 .cluedo-seats { display: grid; gap: 8px; grid-template-columns: repeat(2, minmax(0, 1fr)); }

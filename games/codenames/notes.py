@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from arena import (
     ArraySpec,
+    Card,
     Event,
     GameArrays,
     GameText,
@@ -19,12 +20,12 @@ from arena import (
     Squares,
     Tabletop,
     TextLevel,
-    Tile,
     TileRow,
     Tone,
 )
 from arena.core.observation import NotesView
 from arena.core.text import listed
+from arena.core.view import Colour, Look
 from games.codenames.rules import (
     ASSASSIN,
     NEUTRAL,
@@ -355,6 +356,18 @@ TONES: dict[str | None, Tone] = {
 }
 """Tone of a word by its owner; None is unknown."""
 CAPTION = "Capitals: revealed. b: blue, o: orange, n: neutral, a: assassin."
+SIGNS: dict[str | None, tuple[str, Colour]] = {
+    None: ("", ""),
+    TEAMS[0]: ("■", "blue"),
+    TEAMS[1]: ("●", "orange"),
+    NEUTRAL: ("–", ""),
+    ASSASSIN: ("✕", "black"),
+}
+"""Sign and colour of a word's owner on a page."""
+LEGEND = tuple(
+    (Card(" ", "plain", symbol=SIGNS[owner][0], colour=SIGNS[owner][1], look="covered"), owner)
+    for owner in (*TEAMS, NEUTRAL, ASSASSIN)
+)
 LATEST = 2
 """Clues of each team that are shown."""
 
@@ -378,16 +391,24 @@ class CodenamesView(NotesView):
         teams = tuple(f"{name}: {seats_text(players, n)}" for n, name in enumerate(TEAMS))
         clues = tuple(map(self._clues, range(len(TEAMS))))
         lists = Panel("Teams", lines=teams), Panel("Clues", lines=clues)
-        return Tabletop((Squares("Words", rows, columns, shape="wide"), *lists), CAPTION)
+        board = Squares("Words", rows, columns, LEGEND, "wide")
+        prompts = {
+            "guess": "Click the word that you guess.",
+            "clue": "One word and a number, such as river 2",
+        }
+        return Tabletop((board, *lists), CAPTION, page_caption="", prompts=prompts)
 
-    def _tile(self, word: str) -> Tile:
+    def _tile(self, word: str) -> Card:
         owner = self.notes.owner(word)
-        # The letter says what the colour says: not every reader sees colours.
+        # The letter or the sign says what the colour says: not every reader sees colours.
         label = word if owner is None else f"{word} {owner[0]}"
         revealed = word in self.notes.revealed
         title = ", ".join((word, owner or "unknown", "revealed" if revealed else "hidden"))
         picks = () if revealed or self.seat is None else (f"guess {word}",)
-        return Tile(label.upper() if revealed else label, TONES[owner], title, picks)
+        sign, colour = SIGNS[owner]
+        look: Look = "covered" if revealed else ""
+        label = label.upper() if revealed else label
+        return Card(label, TONES[owner], title, picks, None, word, look, sign, colour)
 
     def _clues(self, team: int) -> str:
         # The latest clues only: a line has 78 columns.

@@ -9,7 +9,7 @@ than two may play, and returns depend on winning only, not on the margin (its de
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Literal
@@ -42,6 +42,7 @@ from arena import (
 )
 from arena.core.game import SeatOptions
 from arena.core.observation import NotesView
+from arena.core.view import Display, Tone
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -342,8 +343,22 @@ class GoofspielView(NotesView):
             prizes.append(TileRow(coming, "To come"))
         seats = sorted(range(self.game.num_players), key=lambda seat: seat == self.seat)
         hands = Panel("Hands", tuple(map(self._hand, seats)))
-        parts = (Tracks(score, "Score"), Panel("Prizes", tuple(prizes)), hands)
-        return Tabletop(parts, self.game.text.narrate(notes.latest) if notes.latest else "")
+        parts = (Tracks(score, "Score"), Panel("Prizes", tuple(prizes)), *self._latest(), hands)
+        caption = self.game.text.narrate(notes.latest) if notes.latest else ""
+        return Tabletop(parts, caption, prompts={"bid": "Click the card that you bid."})
+
+    def _latest(self) -> Iterator[Display]:
+        """Yield the bids of the latest round beside each other."""
+        latest = self.notes.latest
+        if latest is None:
+            return
+        names = self.game.seat_names
+        bids = []
+        for seat, bid in enumerate(latest.bids):
+            tone: Tone = "good" if seat == latest.winner else "plain"
+            bids.append(TileRow((Card(str(bid), tone),), names[seat], seat=seat))
+        prize = TileRow((Card(str(latest.prize), "accent", "the prize", look="small"),), "for")
+        yield Display("Latest bids", (*bids, prize))
 
     def _hand(self, seat: int) -> TileRow:
         hand, bids = self.notes.hands[seat], self.notes.bids[seat]

@@ -317,6 +317,10 @@ class HanabiText(GameText):
 # Table
 
 
+PROMPTS = {
+    "play": "Click one of your cards to play or discard it.",
+    "hint": "Click a card of another player to give a hint.",
+}
 LOOKS: dict[str, tuple[str, Colour]] = {
     "red": ("▲", "red"),
     "yellow": ("★", "yellow"),
@@ -359,6 +363,7 @@ class HanabiView(NotesView):
         return Tabletop(
             (Tracks(numbers), Panel("Fireworks", tuple(fireworks)), Panel("Hands", hands)),
             blocked=dict(self._blocked()),
+            prompts=PROMPTS,
         )
 
     def _blocked(self) -> Iterator[tuple[str, str]]:
@@ -367,24 +372,23 @@ class HanabiView(NotesView):
         if seat is None:
             return
         if notes.tokens == self.game.options.hint_tokens:
-            all_of = (
-                "the hint token is" if notes.tokens == 1 else f"all {notes.tokens} hint tokens are"
-            )
+            all_of = f"all {notes.tokens} hint tokens" if notes.tokens > 1 else "the hint token"
             for slot in range(1, len(notes.hands[seat]) + 1):
-                yield str(DiscardSlot(slot)), f"No discard while {all_of} there."
+                yield str(DiscardSlot(slot)), f"You have {all_of}, so you cannot discard."
         elif not notes.tokens:
             for target in self.game.others[seat]:
-                yield str(Hint(target, "rank 1")), "No hint without a hint token."
+                yield str(Hint(target, "rank 1")), "You have no hint token, so you cannot hint."
 
     def _discards(self) -> Iterator[Tile]:
         """Yield the ranks of each colour that are out of the game, such as R113."""
-        # They show which ranks can still come.
+        # They show which ranks can still come. A page has them in the columns of the fireworks.
         for name in self.game.deck.colour_names:
             letter = name[0].upper()
             ranks = "".join(sorted(card[1:] for card in self.notes.discards if card[0] == letter))
-            if ranks:
-                words = f"{name} {' '.join(ranks)}"
-                yield Tile(f"{letter}{ranks}", "muted", words, face=words)
+            label, words = f"{letter}{ranks}" if ranks else "", f"{name} {' '.join(ranks)}"
+            yield Card(
+                label, "muted", words, face=" ".join(ranks), look="small", colour=LOOKS[name][1]
+            )
 
     def _firework(self, name: str, height: int) -> Card:
         ranks, (symbol, paint) = self.game.deck.ranks, LOOKS[name]

@@ -320,7 +320,8 @@ class KuhnView:
         """Return the table now."""
         pot = Tracks((Track("pot", sum(self._chips), unit="chips"),))
         players = tuple(map(self._player, range(self.game.num_players)))
-        return Tabletop((pot, Players(players, ("card", "chips", "move"))))
+        wording = {"pass": "fold", "bet": "call"} if self._is_bet else {"pass": "check"}
+        return Tabletop((pot, Players(players, ("card", "chips", "move"))), wording=wording)
 
     def _player(self, seat: int) -> Player:
         card = self._cards.get(seat)

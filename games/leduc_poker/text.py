@@ -199,10 +199,10 @@ class LeducView(NotesView):
             if moves
         )
         moves = (Panel("Moves", lines=lines),) if lines else ()
-        if not notes.board:
-            return Tabletop((pot, players, *moves), self._caption())
-        board = Panel("", (TileRow((_card(notes.board, "accent"),), "Board"),))
-        return Tabletop((pot, board, players, *moves), self._caption())
+        row = TileRow((_card(notes.board, "accent"),), "Board") if notes.board else None
+        board = (Panel("", (row,)),) if row else ()
+        wording = {} if notes.betting.price else {"call": "check"}
+        return Tabletop((pot, *board, players, *moves), self._caption(), wording=wording)
 
     def _player(self, seat: int) -> Player:
         notes = self.notes

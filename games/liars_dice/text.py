@@ -18,6 +18,7 @@ from arena import (
     TileRow,
 )
 from arena.core.observation import NotesView
+from arena.core.view import Display
 from games.liars_dice.knowledge import LiarsDiceKnowledge
 from games.liars_dice.notes import LiarsDiceNotes
 from games.liars_dice.rules import (
@@ -254,7 +255,21 @@ class LiarsDiceView(NotesView):
         lines = tuple(map(self.game.text.narrate, notes.bids[-8:]))
         rows = tuple(self._row(seat) for seat in range(notes.game.num_players))
         bids_so_far = (Panel("Bids", lines=lines),) if lines else ()
-        return Tabletop((Panel("Dice", rows), *bids_so_far, *self._choices()), self._caption())
+        standing = tuple(map(self._standing, notes.bids[-1:]))
+        caption = self._caption()
+        return Tabletop(
+            (*standing, Panel("Dice", rows), *bids_so_far, *self._choices()),
+            caption,
+            # A page colours the dice that count.
+            page_caption=caption.replace(" (*)", ""),
+            prompts={"bid": "Click a number and a face to bid."},
+        )
+
+    def _standing(self, made: BidMade) -> Display:
+        """Return the bid that the next player must raise or challenge."""
+        name, title = self.notes.game.seat_names[made.player], face_name(made.face, made.quantity)
+        bid = (Tile(f"{made.quantity} ×", "accent"), Die(str(made.face), title=title))
+        return Display("Bid on the table", (TileRow(bid, name, seat=made.player),))
 
     def _choices(self) -> Iterator[Panel]:
         """Yield the numbers and faces of a bid, for a viewer who may bid."""

@@ -36,6 +36,8 @@ class NegotiationNotes(Notes):
         self.values: dict[int, Triple] = {}
         """The values that the viewer knows, by seat."""
         self.offer: tuple[Triple, ...] = ()
+        self.offers: list[tuple[int, tuple[Triple, ...]]] = []
+        """The proposer and the shares of each offer."""
         self.proposer: int | None = None
         self.is_agreed = False
         self.spoken: dict[int, str] = {}
@@ -66,6 +68,7 @@ class NegotiationNotes(Notes):
                 self.spoken[player] = text
             case DivisionProposed(player, shares):
                 self.offer, self.proposer = shares, player
+                self.offers.append((player, shares))
                 self.turn += 1
             case OfferAnswered(_, answer):
                 self.is_agreed = answer == "accept"

@@ -28,6 +28,7 @@ from arena.core.action import Statement
 from arena.core.action_set import MOST_STATEMENTS
 from arena.core.observation import NotesView
 from arena.core.text import listed, pluralize
+from arena.core.view import Display
 from games.negotiation.knowledge import NegotiationKnowledge
 from games.negotiation.notes import NegotiationNotes
 from games.negotiation.rules import (
@@ -244,7 +245,21 @@ class NegotiationView(NotesView):
         names = enumerate(self.game.seat_names)
         talk = tuple(Player(name, seat, bubble=notes.spoken.get(seat, "")) for seat, name in names)
         players = (Players(talk),) if notes.spoken else ()
-        return Tabletop((items, *players, *self._points(), *self._offers()), caption)
+        parts = (items, *players, *self._points(), *self._history(), *self._offers())
+        return Tabletop(parts, caption, prompts={"say": "The other player hears you"})
+
+    def _history(self) -> Iterator[Display]:
+        """Yield all offers so far by what the viewer gets, for a player."""
+        notes, names = self.notes, self.game.seat_names
+        if self.seat is None or not notes.offers:
+            return
+        rows = []
+        for number, (proposer, shares) in enumerate(notes.offers, 1):
+            own = shares[self.seat]
+            name = f"{number}. {'your offer' if proposer == self.seat else names[proposer]}"
+            points = Tile(str(worth(own, notes.own)), "accent")
+            rows.append(TileRow((*_row("", own, "muted").tiles, points), name))
+        yield Display("Offers so far: what you get", tuple(rows), (*ITEMS, "points"))
 
     def _rows(self) -> Iterator[TileRow]:
         notes = self.notes

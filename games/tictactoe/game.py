@@ -29,6 +29,7 @@ from arena import (
     TileRow,
 )
 from arena.agents.agent import EvenBot
+from arena.core.view import Look
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -207,7 +208,8 @@ class TicTacToeView:
         ]
         lines = [f"{row.name} {' '.join(tile.label or '.' for tile in row.tiles)}" for row in rows]
         board = Squares("", tuple(rows), tuple(map(str, SIDE)))
-        return Tabletop((board,), plain="\n".join(("  1 2 3", *lines)))
+        prompts = {"mark": "Click an empty square."}
+        return Tabletop((board,), prompts=prompts, plain="\n".join(("  1 2 3", *lines)))
 
     def _square(self, mark: Mark) -> Tile:
         place = f"row {mark.row}, column {mark.column}"
@@ -215,7 +217,10 @@ class TicTacToeView:
         if owner is None:
             # A click on the square plays the action with this text.
             return Tile("", "hidden", f"{place}: empty", (str(mark),))
-        return Tile("XO"[owner], "seat1" if owner else "seat0", f"{place}: {'XO'[owner]}")
+        marks = {each for each, player in self._board.items() if player == owner}
+        won, sign = any(mark in line and line <= marks for line in LINES), "XO"[owner]
+        look: Look = "win" if won else ""
+        return Tile(sign, "seat1" if owner else "seat0", f"{place}: {sign}", look=look)
 
 
 # Bots

@@ -209,6 +209,15 @@ class WerewolfText(HiddenRolesText):
         }
 
 
+PROMPTS = {
+    "kill": "Click the player whom the werewolves kill.",
+    "inspect": "Click the player whose side you want to see.",
+    "protect": "Click the player whom you protect tonight.",
+    "poison": "Click the player whom you poison.",
+    "vote": "Click the player whom you vote to eliminate.",
+}
+
+
 class WerewolfView(RoleView):
     """The table: the players with their roles, deaths and latest votes. They can be clicked."""
 
@@ -222,7 +231,11 @@ class WerewolfView(RoleView):
         living = Track("living", len(notes.living), len(seats))
         time = Track("day" if notes.is_day else "night", notes.night)
         tracks = Tracks((time, living) if notes.night else ())
-        return Tabletop((tracks, Players(tuple(map(self._seat_row, seats)), ("role", "", "vote"))))
+        table = Players(tuple(map(self._seat_row, seats)), ("role", "", "vote"))
+        is_night = bool(notes.night) and not notes.is_day
+        hear = "Only the werewolves hear you" if is_night else "All players hear you"
+        prompts = {**PROMPTS, "say": hear}
+        return Tabletop((tracks, table), is_night=is_night, prompts=prompts)
 
     def _seat_row(self, seat: int) -> Player:
         notes, names = self.notes, self.game.seat_names

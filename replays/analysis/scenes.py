@@ -62,7 +62,10 @@ class TabletopScene:
         table = self._view.tabletop()
         return {
             "parts": [_json(part) for part in table.panels],
-            "caption": table.caption,
+            "caption": table.caption if table.page_caption is None else table.page_caption,
+            "prompts": dict(table.prompts),
+            "wording": dict(table.wording),
+            "is_night": table.is_night,
             "side_by_side": table.side_by_side,
             "blocked": dict(table.blocked),
         }

@@ -141,7 +141,10 @@ def draw_board(title: str, board: GridBoard, notation: Notation) -> Squares:
         TileRow(tuple(_tiles(board, row, columns, row_names, notation)), row_names[row])
         for row in range(height)
     )
-    return Squares(title, tuple(rows), columns)
+    pieces = {cell for cells in board.rows for cell in cells}
+    if pieces & set(CHESS.values()):
+        return Squares(title, tuple(rows), columns, shape="chequered")
+    return Squares(title, tuple(rows), columns, shape="discs" if notation.drops else "square")
 
 
 def _tiles(

@@ -24,6 +24,9 @@ export class ActionForm {
     this.selection = new Selection();
     this.offers = [];
     this.blocked = {};
+    this.prompts = {};
+    this.wording = {};
+    this.asks = {};
     this.forms = [];
     this.sought = {};
     this.picked = h("div", { class: "action-picked", role: "status" });
@@ -59,12 +62,12 @@ export class ActionForm {
     } else this.draw();
   }
 
-  // What can be chosen on the table, whether or not it is legal: phrases of pieces, and offers; and
-  // actions that are not legal now, with the reason.
-  setTable(pieces, offers, blocked) {
+  // What can be chosen on the table, whether or not it is legal: phrases of pieces, and what the scene
+  // says: offers, actions that are not legal now with the reason, sentences, and words of buttons.
+  setTable(pieces, scene) {
     this.selection.setPieces(pieces);
-    this.offers = offers;
-    this.blocked = blocked;
+    this.offers = scene?.parts?.filter((part) => part.kind === "offer") ?? [];
+    for (const name of ["blocked", "prompts", "wording", "asks"]) this[name] = scene?.[name] ?? {};
     if (!this.turn) return;
     this.sort();
     if (!this.kinds.includes(this.kind)) this.kind = null;
@@ -89,6 +92,7 @@ export class ActionForm {
     this.selection.setActions(texts.filter((text) => !isOffered(text)), blocked);
     // Where room is short, what can be chosen by clicks need not be typed.
     this.element.classList.toggle("has-all", !leftOut);
+    this.element.classList.toggle("has-speech", this.turn.speech.length > 0);
     this.forms = this.offers
       .filter((_, at) => [...legal].some((text) => patterns[at].test(text)))
       .map((offer, at) => {
@@ -102,7 +106,7 @@ export class ActionForm {
   // A line for free text, sent with its verb.
   drawSpeech({ verb, form, max_length: longest }) {
     const say = (text) => text && this.play(`${verb} ${this.names.typed(text)}`);
-    const line = drawLine(verb, form.toLowerCase(), longest, verb, say);
+    const line = drawLine(verb, this.prompts[verb] ?? form.toLowerCase(), longest, verb, say);
     line.querySelector("button").classList.add("primary");
     return line;
   }
@@ -158,10 +162,10 @@ export class ActionForm {
     if (!selection.actions.length) return null;
     if (!selection.chosen.length) {
       const verbs = new Set(selection.actions.map(({ text }) => text.split(" ")[0]));
-      const size = selection.size();
-      const pieces = size > 1 ? `Click ${size} pieces on the table` : "Click on the table";
+      const sentences = new Set([...verbs].map((verb) => this.prompts[verb]).filter(Boolean));
       const goal = verbs.size > MOST_VERBS ? "" : ` to ${[...verbs].join(" or ")}`;
-      return this.drawReasons(`${pieces}${goal}.`, selection.blocked.map(({ text }) => text));
+      const text = sentences.size ? [...sentences].join(" ") : `Click on the table${goal}.`;
+      return this.drawReasons(text, selection.blocked.map(({ text }) => text));
     }
     const left = selection.fitting();
     const blocked = selection.fittingBlocked().slice(0, MOST_BUTTONS);
@@ -284,11 +288,17 @@ export class ActionForm {
 
   playButton(text, usual) {
     // Where a person may speak, that comes first.
-    const isMain = text === usual && !this.turn.speech.length;
+    const canSpeak = this.turn.speech.length > 0;
     const marked = this.selection.marked();
     const mark = marked.length > 1 ? `touched-${marked.indexOf(text)}` : null;
-    const look = { class: isMain ? "primary" : mark, "data-choice": `play ${text}` };
-    return button(this.names.text(text), () => this.play(text), look);
+    const main = text === usual && !canSpeak ? "primary" : mark;
+    const look = { class: text === "pass" && canSpeak ? "link" : main, "data-choice": `play ${text}` };
+    return button(this.words(text), () => this.play(text), look);
+  }
+
+  // An action in words for people.
+  words(text) {
+    return this.wording[text] ?? this.names.text(text);
   }
 
   drawFields() {
@@ -301,7 +311,7 @@ export class ActionForm {
     const complete = left.length === 1 && this.chosen.every((value) => value !== null);
     const look = { class: "primary", "data-choice": "ready" };
     const ready = complete
-      ? button(`Play: ${this.names.text(left[0][0])}`, () => this.play(left[0][0]), look)
+      ? button(this.words(left[0][0]), () => this.play(left[0][0]), look)
       : h("span", { class: "muted" }, "Choose one of each.");
     const free = this.chosen.some((value, field) => value !== null && this.valuesOf(field).length > 1);
     const clear = free ? button("Clear", () => this.clear(), { class: "quiet", "data-choice": "clear" }) : null;
@@ -409,6 +419,7 @@ export class ActionForm {
   }
 
   play(text, sure = false) {
+    if (this.asks[text] && !sure) return this.confirm(text, this.asks[text]);
     this.say();
     this.act({ act: text, sure });
   }
@@ -419,13 +430,13 @@ export class ActionForm {
   }
 
   // An irrevocable action needs a second click.
-  confirm(text) {
-    const yes = button(`Yes: ${this.names.text(text)}`, () => this.play(text, true), {
+  confirm(text, reason = "This cannot be taken back. Sure?") {
+    const yes = button(`Yes: ${this.words(text)}`, () => this.play(text, true), {
       class: "danger",
       "data-choice": "yes",
     });
     const no = button("No", () => this.say(), { "data-choice": "no" });
-    this.say(h("p", null, "This cannot be taken back. Sure?"), h("div", { class: "action-row" }, yes, no));
+    this.say(h("p", null, reason), h("div", { class: "action-row" }, yes, no));
     this.element.classList.add("is-asking");
     no.focus();
   }

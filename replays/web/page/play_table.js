@@ -17,8 +17,8 @@ import { Clock } from "./play_clock.js";
 const AS_RECEIVED = new Set(["turn", "names"]);
 
 // In a window that is wider than WIDE, pieces are drawn as large as the height allows.
-const SIZES = [1.6, 1.45, 1.3, 1.15, 1];
-const BELOW = 30;
+const SIZES = [1.6, 1.45, 1.3, 1.15, 1, 0.9, 0.8];
+const BELOW = 50;
 const WIDE = 900;
 
 export class PlayTable {
@@ -38,6 +38,7 @@ export class PlayTable {
     this.pacing = new Pacing((message) => this.show(message));
     this.trouble = new Trouble();
     this.table = h("div", { class: "table-top" });
+    this.news = h("p", { class: "table-news" });
     this.keys = new TableKeys(this.table, (phrases) => this.form.pick(phrases), () => this.form.clear());
     this.list = h("ol", { class: "event-list play-events" });
     this.scroller = h("div", { class: "scroller", tabindex: "0", "aria-label": "Events" }, this.list);
@@ -77,7 +78,7 @@ export class PlayTable {
       this.nameField,
       this.seats,
     );
-    const scene = h("section", { class: "panel scene", "aria-label": "Table" }, this.table);
+    const scene = h("section", { class: "panel scene", "aria-label": "Table" }, this.news, this.table);
     const events = panel("events", "What has happened", this.pacing.element, this.scroller);
     const turn = h(
       "section",
@@ -159,8 +160,17 @@ export class PlayTable {
     const close = this.scroller.scrollHeight - this.scroller.scrollTop - this.scroller.clientHeight < 60;
     this.list.append(...added.map((event) => this.drawEvent(event)));
     if (close || this.events.length === added.length) this.scrollToEnd();
+    this.showNews(added);
     if (this.events.length > added.length)
       this.announcements.textContent = added.map((event) => this.names.text(event.text)).join(" ");
+  }
+
+  // The latest event, on the table; not what the table says itself.
+  showNews(added) {
+    const latest = added.length ? this.names.text(added.at(-1).text) : this.news.textContent;
+    this.news.classList.toggle("is-new", added.length > 0);
+    // Some tables have the same sentence below them.
+    this.news.textContent = latest === this.parts.scene?.caption ? "" : latest;
   }
 
   scrollToEnd() {
@@ -173,19 +183,20 @@ export class PlayTable {
     this.table.parentElement.hidden = !isDrawn;
     if (isDrawn) drawScene(this.table, this.module, scene, before ?? null, this.game, this.seat, this.seat !== null);
     this.enlarge(this.sizes);
-    const offers = scene?.parts?.filter((part) => part.kind === "offer") ?? [];
-    this.form.setTable([...this.targets()].map(phrasesOf), offers, scene?.blocked ?? {});
+    this.table.classList.toggle("night", Boolean(scene?.is_night));
+    this.form.setTable([...this.targets()].map(phrasesOf), scene);
     this.markTargets();
   }
 
   // Sizes only shrink while the window stays the same, so that the table does not jump.
   enlarge(sizes) {
-    if (!this.table.querySelector(".tabletop")) return;
+    const pieces = this.table.querySelector(".tabletop");
+    if (!pieces) return;
     this.sizes = innerWidth > WIDE ? sizes : [1];
     const fits = () => {
-      this.table.style.zoom = this.sizes[0];
-      const { top, height } = this.table.getBoundingClientRect();
-      return top + scrollY + height + BELOW <= innerHeight;
+      pieces.style.zoom = this.sizes[0];
+      const { top } = this.table.getBoundingClientRect();
+      return top + scrollY + pieces.getBoundingClientRect().height + BELOW <= innerHeight;
     };
     while (!fits() && this.sizes.length > 1) this.sizes.shift();
   }
@@ -272,9 +283,9 @@ export class PlayTable {
   }
 
   showHint({ player, action, why }) {
-    const play = button(this.names.text(action), () => this.form.play(action));
+    const play = button(this.form.words(action), () => this.form.play(action));
     const reason = why ? h("span", { class: "muted" }, this.names.text(why)) : null;
-    fill(this.hint, h("span", null, `${player} would choose `, play), reason);
+    fill(this.hint, h("span", { title: player }, "A strong player would choose ", play), reason);
   }
 
   act(body) {

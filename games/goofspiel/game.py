@@ -42,7 +42,7 @@ from arena import (
 )
 from arena.core.game import SeatOptions
 from arena.core.observation import NotesView
-from arena.core.view import Display, Tone
+from arena.core.view import Display, Part, Tone
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -343,7 +343,12 @@ class GoofspielView(NotesView):
             prizes.append(TileRow(coming, "To come"))
         seats = sorted(range(self.game.num_players), key=lambda seat: seat == self.seat)
         hands = Panel("Hands", tuple(map(self._hand, seats)))
-        parts = (Tracks(score, "Score"), Panel("Prizes", tuple(prizes)), *self._latest(), hands)
+        parts: tuple[Part, ...] = (
+            Tracks(score, "Score"),
+            Panel("Prizes", tuple(prizes)),
+            *self._latest(),
+            hands,
+        )
         caption = self.game.text.narrate(notes.latest) if notes.latest else ""
         return Tabletop(parts, caption, prompts={"bid": "Click the card that you bid."})
 

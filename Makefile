@@ -77,7 +77,8 @@ test-adapters: build/venv-adapters/.ready
 	build/venv-adapters/bin/python -m pytest -s -m adapters tests/games tests/replays/test_play_tables.py
 
 test-openenv: build/venv-openenv/.ready
-	TRL_EXPERIMENTAL_SILENCE=1 build/venv-openenv/bin/python -m pytest -s -m openenv tests/envs/test_openenv_*.py
+	TRL_EXPERIMENTAL_SILENCE=1 build/venv-openenv/bin/python -m pytest -s -m openenv tests/envs/test_openenv_*.py \
+	  tests/trainers/test_turn_rewards.py
 
 test-verifiers: build/venv-connectors/.ready
 	build/venv-connectors/bin/python -m pytest $(TIMEOUT) -m verifiers tests/trainers/test_verifiers.py

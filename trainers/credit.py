@@ -12,6 +12,9 @@ their weights, and b_k the mean over all decisions of the step whose values are 
 that are not legal have the one value -1 of the kind `illegal`, at their own turn. The advantage is
 that of the action: a notebook's entry before it does not have it.
 
+Trainers of other programs subtract baselines of their own: OpenEnv, verifiers and the exports give
+them sum_k w_k q_k, the reward of the turn (`Credit.turn_reward`), and w_game R_i for the last turn.
+
 A judged value looks no further than its decision. Where giving up value now wins more games later,
 as with a bluff, it pulls away from the best play; the guide to training has figures. A baseline by
 information set (q minus its expectation under the policy) has the same expected gradient, so it
@@ -27,17 +30,18 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from arena.core.errors import UsageError
+from arena.core.event import Ply
 from arena.core.game import Game
 from trainers.config.config import CreditName, TrainConfig
-from trainers.rewards import TermSummary
+from trainers.rewards import TermSummary, decision_values
 from trainers.runs.records import GroupCounts
-from trainers.trajectory import TrajectoryGroup, Turn
+from trainers.trajectory import ILLEGAL, ILLEGAL_REPLY, Judgements, TrajectoryGroup, Turn
 
-GAME, ILLEGAL = "game", "illegal"
+GAME = "game"
 JUDGED_WEIGHTS = {GAME: 0.5, ILLEGAL: 1.0}
 """Weights of `judged` beside those of the game's kinds of decisions."""
 _ABOUT = {
@@ -61,9 +65,14 @@ class Credit:
     @classmethod
     def parse(cls, config: TrainConfig, game: Game) -> Credit:
         """Return the credit that a config means. Raises UsageError."""
-        kinds = game.analysis.decision_kinds
         if (config.credit or default_credit(config, game)) != "judged":
             return cls()
+        return cls.judged(game)
+
+    @classmethod
+    def judged(cls, game: Game) -> Credit:
+        """Return the credit by exact knowledge of a game. Raises UsageError if it has none."""
+        kinds = game.analysis.decision_kinds
         if not kinds:
             raise UsageError(
                 f"--credit judged: {game.name} does not value single decisions; take game"
@@ -87,14 +96,13 @@ class Credit:
         return [self._by_game(group, baselines) for group in groups]
 
     def _by_game(self, group: TrajectoryGroup, baselines: Mapping[str, float]) -> TrajectoryGroup:
-        """Give each turn its share of the game, its own part, and the cost of an illegal reply."""
-        judged = self.name == "judged"
-        game, cost = self.weights.get(GAME, 1.0), self.weights.get(ILLEGAL, 0.0)
+        """Give each turn its share of the game and its own part."""
+        judged, game = self.name == "judged", self.weights.get(GAME, 1.0)
         advantages = group_advantages([one.reward for one in group.trajectories], self.scale)
 
         def advantage(number: int, turn: Turn) -> float:
-            own = self._judged(turn, baselines) if judged else 0.0
-            return game * advantages[number] + own - (0.0 if turn.is_legal else cost)
+            own = self.turn_reward(turn.judgements, baselines) if judged else 0.0
+            return game * advantages[number] + own
 
         return group.with_trajectories(
             [
@@ -103,13 +111,35 @@ class Credit:
             ]
         )
 
-    def _judged(self, turn: Turn, baselines: Mapping[str, float]) -> float:
-        """Return the sum of w_k (q_k - b_k); 0 for a turn without judgements."""
+    def turn_reward(
+        self, judgements: Judgements, baselines: Mapping[str, float] | None = None
+    ) -> float:
+        """Return the sum of w_k (q_k - b_k) of a turn, without baselines that of w_k q_k."""
+        means = baselines or {}
         return math.fsum(
-            self.weights[one.kind]
-            * (one.value - baselines.get(self.baselines.get(one.kind, ""), 0.0))
-            for one in turn.judgements
+            self.weights[one.kind] * (one.value - means.get(self.baselines.get(one.kind, ""), 0.0))
+            for one in judgements
         )
+
+    def judge(self, game: Game, seat: int) -> Callable[[Ply], float]:
+        """Return a function that gives the reward of each ply of a game, in order, for a seat.
+
+        Plies of other seats have the reward 0. Some values, of hints for example, depend on what
+        another seat knows: a reward is for the trainer, not for the player.
+        """
+        assessor = game.analysis.assessor((seat,), game.analysis.decision_kinds.keys())
+        assert assessor is not None, "a game that values decisions has an assessor"
+
+        def reward(ply: Ply) -> float:
+            values = decision_values(game, assessor.ply(ply))
+            return self.turn_reward(values.get(ply.number, ()))
+
+        return reward
+
+    @property
+    def illegal_reward(self) -> float:
+        """Reward of a reply that names no legal action."""
+        return self.turn_reward(ILLEGAL_REPLY)
 
     def _baselines(self, groups: Sequence[TrajectoryGroup]) -> dict[str, float]:
         """Return the mean value of the decisions that are compared, by the name of their set."""

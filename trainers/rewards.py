@@ -215,16 +215,8 @@ class Rewards:
         }
         # `fsum` rounds once: the sum does not depend on the order of the terms.
         reward = math.fsum(weight * values[name] for name, weight in self.weights.items())
-        return RewardBreakdown(reward, values, self._judgements(assessments))
-
-    def _judgements(self, assessments: Sequence[Assessment]) -> dict[int, Judgements]:
-        judged: dict[int, Judgements] = {}
-        for each in assessments if self.credit == "judged" else ():
-            kind = self.game.analysis.decision_kinds.get(each.kind)
-            value = kind.value(each) if kind else None
-            if value is not None:
-                judged[each.ply] = (*judged.get(each.ply, ()), Judgement(each.kind, value))
-        return judged
+        judged = decision_values(self.game, assessments) if self.credit == "judged" else {}
+        return RewardBreakdown(reward, values, judged)
 
     def _assess(self, seat_episode: SeatEpisode) -> list[Assessment]:
         """Return the seat's assessments of the needed kinds, in the order of the game."""
@@ -245,6 +237,17 @@ class Rewards:
             )
             for term in {**computed, **terms_of(self.game)}.values()
         ]
+
+
+def decision_values(game: Game, assessments: Iterable[Assessment]) -> dict[int, Judgements]:
+    """Return the values of the decisions among these assessments, by ply."""
+    judged: dict[int, Judgements] = {}
+    for each in assessments:
+        kind = game.analysis.decision_kinds.get(each.kind)
+        value = kind.value(each) if kind else None
+        if value is not None:
+            judged[each.ply] = (*judged.get(each.ply, ()), Judgement(each.kind, value))
+    return judged
 
 
 @cache

@@ -45,6 +45,18 @@ class Judgement:
 
 
 Judgements: TypeAlias = tuple[Judgement, ...]
+ILLEGAL = "illegal"
+ILLEGAL_REPLY: Judgements = (Judgement(ILLEGAL, -1.0),)
+"""The judgement of a reply that names no legal action, in every game."""
+
+
+def reply_judgements(
+    by_ply: Mapping[int, Judgements], ply: int | None, is_legal: bool
+) -> Judgements:
+    """Return the judgements of a reply: those of its ply, or `ILLEGAL_REPLY`."""
+    if not is_legal:
+        return ILLEGAL_REPLY
+    return () if ply is None else by_ply.get(ply, ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +89,7 @@ class Turn:
     is_legal: bool = True
     """It named a legal action, which was played."""
     judgements: Judgements = ()
-    """Values of its action, if the game values it."""
+    """Values of its action, if the game values it; `ILLEGAL_REPLY` if it is not legal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,11 +133,9 @@ class Trajectory:
         return replace(self, turns=tuple(turns))
 
     def with_judgements(self, judgements: Mapping[int, Judgements]) -> Trajectory:
-        """Return a copy whose legal turns have the judgements of their plies."""
+        """Return a copy whose turns have the judgements of their plies, or `ILLEGAL_REPLY`."""
         turns = (
-            replace(turn, judgements=judgements.get(turn.ply, ()))
-            if turn.ply is not None and turn.is_legal
-            else turn
+            replace(turn, judgements=reply_judgements(judgements, turn.ply, turn.is_legal))
             for turn in self.turns
         )
         return replace(self, turns=tuple(turns))

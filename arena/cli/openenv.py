@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from arena.cli.options import ModelOptions, OutputOptions, TextOptions, has_models
 from arena.cli.terminal import print_result, settle_accounts
@@ -18,7 +18,7 @@ from arena.plugins.catalog import require
 if TYPE_CHECKING:
     from arena.core.game import Game
     from arena.envs.hosting import HostedGame
-    from arena.envs.openenv.server import Scoring
+    from arena.envs.openenv.server import Scoring, StepRewards
     from arena.episodes.match import Match, Watcher
     from arena.llm.service import LLMService
 
@@ -76,8 +76,21 @@ class HostingOptions(TextOptions, OpponentOptions, ServerOptions, ModelOptions):
         "arena openenv serve kuhn_poker --opponents openai:gpt-4o-mini",
     )
 
+    credit: Literal["game", "judged"] = setting("game")
+    """game: the last step has the reward. judged: each step has the value of its decision by exact
+    knowledge, as arena train --credit judged counts it, and the last one half of the reward too."""
     out: Path | None = setting(None)
     """Folder for replays. Default: none are kept."""
+
+    def step_rewards(self, game: Game) -> StepRewards | None:
+        """Return the rewards of --credit. Raises UsageError if the game values no decisions."""
+        if self.credit == "game":
+            return None
+        from arena.envs.openenv.server import StepRewards
+        from trainers.credit import GAME, Credit
+
+        credit = Credit.judged(game)
+        return StepRewards(credit.judge, credit.illegal_reward, credit.weights[GAME])
 
 
 def serve(options: HostingOptions) -> int:
@@ -106,21 +119,24 @@ def serve(options: HostingOptions) -> int:
         watchers,
         options.turn_seconds,
     )
-    asyncio.run(_serve(hosted, options.score(game), options, llm))
+    asyncio.run(_serve(hosted, options, llm))
     settle_accounts(llm, out, "run")
     return 0
 
 
-async def _serve(
-    hosted: HostedGame, score: Scoring | None, server: ServerOptions, llm: LLMService | None
-) -> None:
+async def _serve(hosted: HostedGame, server: HostingOptions, llm: LLMService | None) -> None:
     """Serve until a signal. Raises UsageError for a public address without a key."""
     from arena.envs.openenv.server import make_app
     from arena.http.access import Guard
     from arena.http.server import ListeningSocket, run_server
 
-    sessions, seconds = server.max_sessions, server.session_timeout
-    served = make_app(hosted, score, max_sessions=sessions, session_timeout=seconds)
+    served = make_app(
+        hosted,
+        server.score(hosted.game),
+        server.step_rewards(hosted.game),
+        max_sessions=server.max_sessions,
+        session_timeout=server.session_timeout,
+    )
     async with llm or nullcontext():
         with ListeningSocket(server.host, server.port) as listener:
             players = hosted.game.num_players

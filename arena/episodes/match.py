@@ -140,13 +140,23 @@ class Match:
 
 
 class Watcher(Protocol):
-    """Follows a game as it is played: the writer of a replay, a live view."""
+    """Follows a game as it is played: the writer of a replay, a live view.
 
-    def begin(self, header: Header, state: State) -> None: ...
-    def ply(self, ply: Ply, state: State) -> None: ...
-    def end(self, outcome: Outcome) -> None: ...
+    A subclass implements what it needs; the other methods do nothing.
+    """
+
+    def begin(self, header: Header, state: State) -> None:
+        return
+
+    def ply(self, ply: Ply, state: State) -> None:
+        return
+
+    def end(self, outcome: Outcome) -> None:
+        return
+
     def close(self) -> None:
         """Release what is held. Called at the end of every game, also of a failed one."""
+        return
 
 
 async def play(

@@ -12,9 +12,8 @@ from arena.agents.reply.reader import read_reply
 from arena.agents.reply.reading import correction
 from arena.core.action import Action
 from arena.core.errors import ArenaError, InvalidAction, UsageError
-from arena.core.event import Decision, Ply
+from arena.core.event import Decision
 from arena.core.observation import Observation
-from arena.core.outcome import Outcome
 from arena.core.state import State
 from arena.episodes.match import Match, Watcher, play
 from arena.episodes.record import Episode, Header, Position
@@ -262,22 +261,13 @@ class ExternalSeat:
         self.news.clear()
 
 
-class _SessionPosition:
-    """Watcher that keeps the state, for the last observation of each seat."""
+class _SessionPosition(Watcher):
+    """Keeps the state, for the last observation of each seat."""
 
     state: State
 
     def begin(self, header: Header, state: State) -> None:
         self.state = state
-
-    def ply(self, ply: Ply, state: State) -> None:
-        """Do nothing: the state is the one of `begin`."""
-
-    def end(self, outcome: Outcome) -> None:
-        """Do nothing: the state stays."""
-
-    def close(self) -> None:
-        """Do nothing: nothing is held open."""
 
     def observe(self, seat: int) -> Observation:
         """Return what a seat knows, without actions: the game may be truncated."""

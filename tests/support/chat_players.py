@@ -34,3 +34,11 @@ def plays_cluedo(body: Any) -> str:
         return "Action: end turn"
     cards = (names[asked // 4 % len(names)] for names in (SUSPECTS, WEAPONS, ROOMS))
     return f"Action: suggest {', '.join(cards)}"
+
+
+def accuses_in_the_end(body: Any) -> str:
+    """Plays Cluedo as `plays_cluedo`, and accuses at a guess when the chat is long."""
+    asked = len(body["messages"])
+    if asked > 24 and "accuse SUSPECT" in last_message(body):
+        return f"Action: accuse {SUSPECTS[asked % 5]}, {WEAPONS[asked % 4]}, {ROOMS[asked % 3]}"
+    return plays_cluedo(body)

@@ -22,8 +22,8 @@ CREDIT = Credit(
 )
 
 
-def turn(*judged: tuple[str, float], legal: bool = True) -> Turn:
-    return Turn((), "", (), is_legal=legal, judgements=tuple(Judgement(*each) for each in judged))
+def turn(*judged: tuple[str, float]) -> Turn:
+    return Turn((), "", (), judgements=tuple(Judgement(*each) for each in judged))
 
 
 def group(*games: tuple[float, list[Turn]]) -> TrajectoryGroup:
@@ -38,7 +38,7 @@ def advantages(credit: Credit, *groups: TrajectoryGroup) -> list[float]:
 def test_judged_decisions_share_a_baseline_over_the_step() -> None:
     won = group((1.0, [turn(("suggestion", 0.9)), turn()]), (0.0, [turn(("skip", 0.0))]))
     tied = group(
-        (1.0, [turn(("suggestion", 0.6)), turn(legal=False)]),
+        (1.0, [turn(("suggestion", 0.6)), turn(("illegal", -1.0))]),
         (1.0, [turn(("accusation", 0.8), ("skip", 0.5))]),
     )
     # The mean of 0.9, 0.0, 0.6 and 0.5 is 0.5; half of +-0.5 is the game's share.
@@ -48,7 +48,7 @@ def test_judged_decisions_share_a_baseline_over_the_step() -> None:
 
 
 def test_games_give_all_their_turns_one_advantage() -> None:
-    games = group((2.0, [turn(("accusation", 1.0)), turn(legal=False)]), (0.0, [turn()]))
+    games = group((2.0, [turn(("accusation", 1.0)), turn(("illegal", -1.0))]), (0.0, [turn()]))
     assert advantages(Credit("game"), games) == [1.0, 1.0, -1.0]
     [scaled] = Credit(scale=True).assign(
         [group((2.0, [turn(), turn()]), (0.0, []), (1.0, [turn()]))]
@@ -95,14 +95,15 @@ def test_other_games_value_decisions(name: str) -> None:
     assert kinds and kinds <= game.analysis.decision_kinds.keys()
 
 
-def test_only_a_legal_answer_is_judged() -> None:
+def test_only_a_legal_answer_has_the_judgement_of_its_ply() -> None:
     turns = (
         Turn((), "x", (), ply=3, is_legal=False),
         Turn((), "y", (), ply=3),
         Turn((), "z", (), ply=5),
     )
-    judged = Trajectory(turns).with_judgements({3: (Judgement("vote", 0.5),)})
-    assert [len(each.judgements) for each in judged.turns] == [0, 1, 0]
+    vote = (Judgement("vote", 0.5),)
+    judged = Trajectory(turns).with_judgements({3: vote})
+    assert [each.judgements for each in judged.turns] == [(Judgement("illegal", -1.0),), vote, ()]
 
 
 def test_what_a_config_means_in_each_game() -> None:

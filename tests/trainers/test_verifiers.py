@@ -10,11 +10,12 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from chat_players import NOISE, plays_cluedo, plays_kuhn
+from chat_players import NOISE, accuses_in_the_end, plays_cluedo, plays_kuhn
 from misbehaving import Misbehaving
 
 from arena.agents.chat import system_message
@@ -23,7 +24,10 @@ from arena.core.errors import UsageError
 from arena.episodes.replay import read_replay, verify
 from arena.evaluation.analysis import episode_of
 from arena.plugins.catalog import make_game
+from trainers.credit import Credit
 from trainers.rewards import Rewards, SeatEpisode
+from trainers.rollouts.trajectories import decided_attempts
+from trainers.trajectory import Trajectory, TrajectoryGroup, Turn
 
 pytestmark = [
     pytest.mark.verifiers,
@@ -149,6 +153,33 @@ def test_a_trace_holds_what_the_model_read(
     assert all(reward.score == scored.terms[name] for name, reward in trace.rewards.items())
     assert trace.metrics["entropy_removed"] == scored.terms["entropy_removed"] > 0
     assert set(trace.rewards) == {"win", "question"} and trace.metrics["fallbacks"] == 0
+
+
+def test_a_trace_has_the_judged_reward_of_each_reply(
+    packages: Path, server: Misbehaving, tmp_path: Path
+) -> None:
+    """Ten games: the rewards are those with which `arena train --credit judged` trains."""
+    server.answer = accuses_in_the_end
+    chosen: dict[str, Any] = {"max_turns": 30, "credit": "judged", "replays": str(tmp_path)}
+    found = played(server, "arena-cluedo", deals=10, **chosen)
+    game = make_game("cluedo", players=3)
+    credit = replace(Credit.judged(game), baselines={})
+    score = Rewards.parse("", game, credit="judged").score_seat
+    for episode in found:
+        (trace,) = episode.traces
+        recorded = episode_of(read_replay(tmp_path / f"{episode.task.data.seed}.jsonl"))
+        replies = [*decided_attempts(recorded, 0)]
+        turns = [Turn((), "", (), ply=ply, is_legal=not each.failure) for ply, each in replies]
+        judged = Trajectory(tuple(turns)).with_judgements(score(recorded, 0).judgements)
+        (alone,) = credit.assign([TrajectoryGroup((judged,))])
+        rewards = [turn.advantage for turn in alone.turns]
+        told = trace.info["turns"]
+        assert [turn["reward"] for turn in told] == rewards and -1.0 in rewards
+        assert [turn["ply"] for turn in told] == [ply for ply, _ in replies]
+        texts = [trace.nodes[turn["node"]].message.content for turn in told]
+        assert texts == [each.reply for _, each in replies]
+        share = credit.weights["game"] * recorded.outcome.returns[0]
+        assert trace.reward == pytest.approx(sum(rewards) + share)
 
 
 def test_several_seats_of_models(packages: Path, server: Misbehaving) -> None:

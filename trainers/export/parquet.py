@@ -23,7 +23,7 @@ require("--format parquet", ("pyarrow",), "train")
 import pyarrow as pa  # noqa: E402 - after the check that names the extra.
 import pyarrow.parquet as pq  # noqa: E402
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 """Version of the columns; it changes with any of them."""
 ROWS = 1024
 """Number of rows that are written at once."""
@@ -49,6 +49,7 @@ def reply_rows(seat: SeatReplies) -> Iterator[Row]:
             "action": str(ply.decision.action),
             "fallback": ply.decision.failure,
             "judgements": [asdict(each) for each in seat.judgements(reply)],
+            "turn_reward": seat.turn_reward(reply),
         }
 
 
@@ -124,6 +125,12 @@ _COLUMNS = (
         pa.list_(_JUDGEMENT),
         "Values of this reply by exact knowledge, before means and weights: arena train GAME "
         "--credit judged --dry-run lists the kinds. Empty: not valued.",
+    ),
+    _column(
+        "turn_reward",
+        _NUMBER,
+        "Judged reward of this reply: its judgements by their weights in arena train --credit "
+        "judged, without baselines; 0 for a reply that is not valued.",
     ),
     _column("won", _FLAG, "True if this seat alone has the highest return of the game."),
     _column("return", _NUMBER, "Return of the whole game, in its own unit; the same in all rows."),

@@ -14,16 +14,16 @@ from arena.agents.chat import Attempt, requests_of
 from arena.agents.chat_agent import NO_ANSWER
 from arena.core.errors import ReplayError
 from arena.core.event import Ply
+from arena.core.game import Game
 from arena.core.text import encodable, neutralise, shorten
 from arena.episodes.branch import MAX_ATTEMPTS
 from arena.episodes.replay import Replay, verify
 from arena.evaluation.analysis import episode_of
 from arena.llm.backend import Message
 from arena.plugins.catalog import catalog
-from trainers.config.config import CreditName
-from trainers.credit import ILLEGAL
+from trainers.credit import JUDGED_WEIGHTS, Credit
 from trainers.rewards import RewardBreakdown, Rewards, SeatEpisode, default_reward
-from trainers.trajectory import Judgement, Judgements
+from trainers.trajectory import Judgements, reply_judgements
 
 Row = dict[str, JsonValue]
 TOKEN_ID_LIMIT = 2**31
@@ -64,6 +64,7 @@ class SeatReplies:
     replay: Replay
     seat_episode: SeatEpisode
     breakdown: RewardBreakdown
+    credit: Credit
     replies: tuple[ModelReply, ...]
     """Replies in the order of the game; at least one was answered."""
 
@@ -75,9 +76,12 @@ class SeatReplies:
         """Return the values of a reply that `--credit judged` reads; not centred, not weighted."""
         if not reply.answered:
             return ()
-        if reply.attempt.failure is not None:
-            return (Judgement(ILLEGAL, -1.0),)
-        return self.breakdown.judgements.get(reply.ply.number, ())
+        is_legal = reply.attempt.failure is None
+        return reply_judgements(self.breakdown.judgements, reply.ply.number, is_legal)
+
+    def turn_reward(self, reply: ModelReply) -> float:
+        """Return the judged reward of a reply; 0 if nothing in it is valued."""
+        return self.credit.turn_reward(self.judgements(reply))
 
     @property
     def facts(self) -> dict[str, JsonValue]:
@@ -137,7 +141,8 @@ class ReplyReader:
             if any(reply.answered for reply in replies):
                 seat_episode = SeatEpisode(rewards.game, episode, seat)
                 breakdown = rewards.score(seat_episode)
-                seats.append(SeatReplies(replay, seat_episode, breakdown, replies))
+                credit = _judged_credit(rewards.game)
+                seats.append(SeatReplies(replay, seat_episode, breakdown, credit, replies))
         if not seats:
             raise ReplayError(f"{replay.path}: no model has answered in this game")
         return seats
@@ -147,10 +152,16 @@ class ReplyReader:
         setup = replay.header.game, json.dumps(replay.header.options, sort_keys=True)
         if setup not in self._by_setup:
             game = replay.make_game()
-            credit: CreditName = "judged" if game.analysis.decision_kinds else "game"
             reward = self._reward or default_reward(game, "game")
-            self._by_setup[setup] = Rewards.parse(reward, game, credit=credit)
+            self._by_setup[setup] = Rewards.parse(reward, game, credit="judged")
         return self._by_setup[setup]
+
+
+def _judged_credit(game: Game) -> Credit:
+    """Return the credit by exact knowledge; in games without it only illegal replies count."""
+    if game.analysis.decision_kinds:
+        return Credit.judged(game)
+    return Credit("judged", JUDGED_WEIGHTS)
 
 
 def _replies(plies: Sequence[Ply], seat: int) -> list[ModelReply]:

@@ -18,12 +18,13 @@ terms of its seat. A package adds only the name of the game and its seats:
 # annotations use are imported at run time too.
 from __future__ import annotations
 
+import math
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Literal, TypedDict
 
 from pydantic import Field, JsonValue, SecretStr
 
@@ -42,8 +43,10 @@ from arena.llm.service import LLMService
 from arena.llm.settings import RunLimits, Settings
 from arena.plugins.catalog import make_game, require
 from backends.openai_http import HTTPBackend
+from trainers.credit import GAME, Credit
 from trainers.rewards import Rewards, SeatEpisode
-from trainers.trajectory import recorded_attempts
+from trainers.rollouts.trajectories import decided_attempts
+from trainers.trajectory import Judgements, recorded_attempts, reply_judgements
 from trainers.verifiers.package import MODEL
 
 require("a package for verifiers", ("verifiers",), "verifiers")
@@ -238,10 +241,25 @@ class SeatConfig(vf.AgentConfig):  # type: ignore[misc]
     runtime: vf.RuntimeConfig = vf.SubprocessConfig()
 
 
+class TurnReward(TypedDict):
+    """One reply of a model in `trace.info["turns"]`."""
+
+    node: int
+    """Its index in `trace.nodes`."""
+    ply: int
+    reward: float
+    """Judged reward, as `arena train --credit judged` computes it, without baselines."""
+
+
 class GameEnvConfig(vf.EnvConfig):  # type: ignore[misc]
     """Rules of play, and the reward (`--env.*`); a package adds `seat_0`, `seat_1`, …"""
 
     reward: str = Field("", description="NAME=WEIGHT,…; empty: the default of the game.")
+    credit: Literal["game", "judged"] = Field(
+        "game",
+        description="judged: the values of the decisions by exact knowledge, and half of the "
+        "reward; info.turns has the value of each reply.",
+    )
     text_level: TextLevel = "notes"
     chat: ChatMode = "append"
     max_attempts: int = Field(3, ge=1, description="Replies for one decision, with corrections.")
@@ -261,7 +279,8 @@ class GameEnv(vf.Env[GameEnvConfig]):  # type: ignore[misc]
         """Raises UsageError for seats, a reward or a limit that the game does not have."""
         super().__init__(config)
         self._game: Game = self.taskset.make_game()
-        self._rewards = Rewards.parse(config.reward, self._game)
+        self._rewards = Rewards.parse(config.reward, self._game, credit=config.credit)
+        self._credit = Credit.judged(self._game) if config.credit == "judged" else Credit()
         self._settings = Settings.load()
         seats, needed = len(config.seats), self._game.num_players
         if seats != needed:
@@ -318,14 +337,36 @@ class GameEnv(vf.Env[GameEnvConfig]):  # type: ignore[misc]
     def _record(self, seat_episode: SeatEpisode, trace: vf.Trace) -> None:
         """Record the reward terms of a seat; those without a weight are metrics."""
         episode, seat = seat_episode.episode, seat_episode.seat
-        weights = self._rewards.weights
-        for name, value in self._rewards.score(seat_episode).terms.items():
+        scored, weights = self._rewards.score(seat_episode), self._rewards.weights
+        for name, value in scored.terms.items():
             if name in weights:
-                trace.record_reward(name, value, weights[name])
+                weight = weights[name] * self._credit.weights.get(GAME, 1.0)
+                trace.record_reward(name, value, weight)
             else:
                 trace.record_metric(name, value)
+        if self._credit.name == "judged":
+            turns = self._turns(seat_episode, scored.judgements, trace)
+            trace.info["turns"] = turns
+            trace.record_reward("judged", math.fsum(turn["reward"] for turn in turns))
         trace.record_metric("won", episode.outcome.is_winner(seat))
         failures = [failure.text for failure in episode.failures if failure.player == seat]
         trace.record_metric("fallbacks", len(failures))
         players, reason = list(episode.header.players), episode.outcome.reason
         trace.info["game"] = {"players": players, "reason": reason, "fallbacks": failures}
+
+    def _turns(
+        self, seat_episode: SeatEpisode, judged: Mapping[int, Judgements], trace: vf.Trace
+    ) -> list[TurnReward]:
+        """Return the judged reward of each reply, with its node in the trace."""
+        turns = list[TurnReward]()
+        nodes = (call.node for call in trace.calls if call.node is not None)
+        for ply, attempt in decided_attempts(seat_episode.episode, seat_episode.seat):
+            if attempt.failure == "provider_error":
+                continue
+            values = reply_judgements(judged, ply, attempt.failure is None)
+            # The trace also has answers that were discarded before a retry.
+            node = next(
+                each for each in nodes if trace.nodes[each].message.content == attempt.reply
+            )
+            turns.append({"node": node, "ply": ply, "reward": self._credit.turn_reward(values)})
+        return turns

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -22,7 +23,10 @@ from openenv.core.env_server.types import ConcurrencyConfig, EnvironmentMetadata
 
 from arena.agents.chat import full_rules
 from arena.core.errors import ActionError, ArenaError, InvalidAction, UsageError
+from arena.core.event import Ply
+from arena.core.game import Game
 from arena.core.seeds import check_seed, draw_seed
+from arena.core.state import State
 from arena.core.version import __version__
 from arena.envs.hosting import HostedGame
 from arena.envs.openenv.protocol import (
@@ -32,6 +36,7 @@ from arena.envs.openenv.protocol import (
     served_tools,
     turn_number,
 )
+from arena.episodes.match import Watcher
 from arena.episodes.measurement import SeatEpisode
 from arena.episodes.session import GameSession, SeatTurn
 
@@ -57,20 +62,51 @@ Scoring = Callable[[SeatEpisode], ScoredEpisode]
 """Scores a finished game for one seat. Raises ArenaError if that fails."""
 
 
+@dataclass(frozen=True, slots=True)
+class StepRewards:
+    """Rewards of single steps beside that of the game, from what the seat knows at the step."""
+
+    judge: Callable[[Game, int], Callable[[Ply], float]]
+    """Return a function that gives the reward of each ply of a game, in order, for a seat."""
+    refused: float
+    """Reward of a call that is refused."""
+    game_weight: float
+    """Weight of the game's reward in the reward of the last step."""
+
+
+class _StepJudge(Watcher):
+    """Values the plies of one seat."""
+
+    def __init__(self, judge: Callable[[Ply], float], seat: int) -> None:
+        self._judge, self._seat = judge, seat
+        self.rewards: list[float] = []
+        """Rewards of the seat's plies so far."""
+
+    def ply(self, ply: Ply, state: State) -> None:
+        reward = self._judge(ply)
+        if ply.player == self._seat:
+            self.rewards.append(reward)
+
+
 class GameEnvironment(Environment):
     """One session of a hosted game.
 
     Args:
         host: What is played.
         score: The reward at the end of a game; None: the return that the game gives the seat.
+        steps: Rewards of single steps. None: all steps but the last have the reward 0.
     """
 
     SUPPORTS_CONCURRENT_SESSIONS = True
 
-    def __init__(self, host: HostedGame, score: Scoring | None = None) -> None:
+    def __init__(
+        self, host: HostedGame, score: Scoring | None = None, steps: StepRewards | None = None
+    ) -> None:
         super().__init__()
         self._host = host
         self._score = score
+        self._step_rewards = steps
+        self._judge: _StepJudge | None = None
         self._session: GameSession | None = None
         self._episode_id: str | None = None
         self._seat = self._steps = self._read = 0
@@ -108,7 +144,11 @@ class GameEnvironment(Environment):
             checked = draw_seed() if seed is None else check_seed(seed)
             self._loop = asyncio.get_running_loop()
             self._leave()
-            self._session = session = self._host.start(checked, {taken})
+            self._judge = None
+            if self._step_rewards is not None:
+                self._judge = _StepJudge(self._step_rewards.judge(game, taken), taken)
+            watchers = () if self._judge is None else (self._judge,)
+            self._session = session = self._host.start(checked, {taken}, *watchers)
             self._episode_id, self._seat, self._steps, self._read = episode_id, taken, 0, 0
             self._turn = await session.turn(taken)
             rules = full_rules(game, game.turn_limit(self._host.max_turns))
@@ -129,6 +169,8 @@ class GameEnvironment(Environment):
             if isinstance(action, ListToolsAction):
                 return ListToolsObservation(tools=served_tools(self._host.game))
             session = self._present()
+            judged = [] if self._judge is None else self._judge.rewards
+            decided = len(judged)
             try:
                 session.act(self._seat, read_call(self._host.game, action), turn_number(action))
             except ActionError as fault:
@@ -136,10 +178,13 @@ class GameEnvironment(Environment):
                 is_wrong = isinstance(fault, InvalidAction)
                 kind = ToolErrorType.INVALID_ARGS if is_wrong else ToolErrorType.EXECUTION_ERROR
                 error = ToolError(error_type=kind, message=str(fault))
-                return self._observation(action.tool_name, error=error)
+                reward = 0.0 if self._step_rewards is None else self._step_rewards.refused
+                return self._observation(action.tool_name, error=error, reward=reward)
             self._turn = await session.turn(self._seat)
             self._steps += 1
-            return self._observe(session, action.tool_name)
+            # The next ply of the seat is this decision; more may follow, which were forced.
+            own = judged[decided : decided + 1]
+            return self._observe(session, action.tool_name, step_reward=sum(own))
 
     def reset(self, *_: Any, **__: Any) -> GameObservation:
         """Refuse: the other seats are played in the event loop of the session."""
@@ -198,33 +243,38 @@ class GameEnvironment(Environment):
             raise UsageError("the episode is over: call reset")
         return self._session
 
-    def _observe(self, session: GameSession, function: str, rules: str = "") -> GameObservation:
-        """Return what is new for the seat, and the reward at the end of the game."""
+    def _observe(
+        self, session: GameSession, function: str, rules: str = "", step_reward: float = 0.0
+    ) -> GameObservation:
+        """Return what is new for the seat, and the reward of the step."""
         seen, ended = self._turn.observation, {}
         text, self._read = seen.text(self._host.text_level, self._read), seen.num_events
         # A game may end before the seat has decided, so a reset can bring the reward too.
         if self._turn.is_over:
             outcome = session.episode.outcome
-            ended = {"done": True, "outcome": outcome.reason, "reward": outcome.returns[self._seat]}
+            ended = {"done": True, "outcome": outcome.reason}
+            reward = outcome.returns[self._seat]
             if self._score is not None:
                 scored = self._score(SeatEpisode(self._host.game, session.episode, self._seat))
-                ended |= {"reward": scored.reward, "terms": dict(scored.terms)}
-        return self._observation(function, result=text, rules=rules, **ended)
+                reward, ended["terms"] = scored.reward, dict(scored.terms)
+            weight = 1.0 if self._step_rewards is None else self._step_rewards.game_weight
+            step_reward += weight * reward
+        return self._observation(function, result=text, rules=rules, reward=step_reward, **ended)
 
     def _observation(self, function: str, **fields: Any) -> GameObservation:
-        # The reward before the end is 0, so that it shows nothing that is hidden.
         return GameObservation(
             tool_name=function,
             seat=self._seat,
             turn=self._turn.number,
             legal_actions=list(self._turn.observation.legal_actions.notations()),
-            **{"reward": 0.0, **fields},
+            **fields,
         )
 
 
 def make_app(
     host: HostedGame,
     score: Scoring | None = None,
+    steps: StepRewards | None = None,
     *,
     max_sessions: int = MAX_SESSIONS,
     session_timeout: float = SESSION_SECONDS,
@@ -234,6 +284,7 @@ def make_app(
     Args:
         host: What is played.
         score: See `GameEnvironment`.
+        steps: See `GameEnvironment`.
         max_sessions: Sessions at the same time; one more gets the error CAPACITY_REACHED.
         session_timeout: Seconds without a call after which a session ends and frees its slot. A
             connection that breaks frees it at once.
@@ -246,7 +297,7 @@ def make_app(
             "after which a silent session ends"
         )
     app = create_fastapi_app(
-        partial(GameEnvironment, host, score),
+        partial(GameEnvironment, host, score, steps),
         CallToolAction,
         GameObservation,
         concurrency_config=ConcurrencyConfig(

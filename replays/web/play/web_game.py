@@ -19,7 +19,7 @@ from arena.core.outcome import Outcome
 from arena.core.state import State
 from arena.core.text import shorten
 from arena.episodes.files import ReplayWriter
-from arena.episodes.record import Header
+from arena.episodes.match import Watcher
 from arena.episodes.session import GameSession
 from arena.llm.backend import ModelService
 from replays.web.play.advice import UsedHelp, adviser, hint_json, strong_move
@@ -32,7 +32,7 @@ HIDDEN_FOLDER = ".playing"
 of all seats."""
 
 
-class WebGame:
+class WebGame(Watcher):
     """A game whose persons play through links. It starts when each of them has opened theirs.
 
     It is used in one event loop.
@@ -274,9 +274,6 @@ class WebGame:
 
     # What the game reports to its watchers
 
-    def begin(self, header: Header, state: State) -> None:
-        """Do nothing: before the first ply there are no events."""
-
     def ply(self, ply: Ply, state: State) -> None:
         """Show the new events to the views whose viewers have witnessed them."""
         new = state.log.events[self._read :]
@@ -294,9 +291,6 @@ class WebGame:
             link.view.turn = None
             link.view.over = self._over(outcome, link.view.seat)
             link.change()
-
-    def close(self) -> None:
-        """Do nothing: nothing is held open."""
 
     def _over(self, outcome: Outcome, seat: int | None) -> OverJson:
         won = None

@@ -6,6 +6,7 @@ import asyncio
 import re
 import secrets
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -23,17 +24,9 @@ if TYPE_CHECKING:
 
 OPEN_ROUTES = ("/health",)
 """Routes that never need a key."""
-BODY_SECONDS = 30.0
-"""Time limit for the body of a request."""
-RETRY_AFTER = "1"
-"""Seconds; the queue of a small model is short."""
+RETRY_LATER = {"Retry-After": "1"}
+"""Header with a wait in seconds; the queue of a small model is short."""
 
-_ERROR_TYPES = {
-    401: "authentication_error",
-    403: "permission_error",
-    404: "not_found_error",
-    429: "rate_limit_error",
-}
 _HOST = re.compile(r"(?:[a-z0-9._-]*|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?")
 """A host in lower case; HTTP/1.0 has none."""
 
@@ -54,14 +47,9 @@ class ApiError(HTTPException):
         headers: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(status, message, headers)
-        default_type = "invalid_request_error" if status < 500 else "server_error"
+        kind = "invalid_request_error" if status < 500 else "server_error"
         self.body: dict[str, JsonValue] = {
-            "error": {
-                "message": message,
-                "type": _ERROR_TYPES.get(status, default_type),
-                "param": param,
-                "code": code,
-            }
+            "error": {"message": message, "type": kind, "param": param, "code": code}
         }
 
     @property
@@ -69,11 +57,7 @@ class ApiError(HTTPException):
         return JSONResponse(self.body, self.status_code, self.headers)
 
 
-def invalid_value(param: str | None, message: str) -> ApiError:
-    """Return the error for a field whose value cannot be used."""
-    return ApiError(400, message, param=param, code="invalid_value")
-
-
+@dataclass(slots=True)
 class Guard:
     """ASGI middleware around an application that strangers reach.
 
@@ -82,12 +66,11 @@ class Guard:
     about ten times as much memory), and answers 503 to requests that outlast the drain time.
     """
 
-    def __init__(self, app: ASGIApp, key: SecretStr | None, max_bytes: int = 0) -> None:
-        """With `max_bytes` 0 the application bounds the bodies itself."""
-        self.app = app
-        self.key = key
-        self.max_bytes = max_bytes
-        self._held = 0
+    app: ASGIApp
+    key: SecretStr | None
+    max_bytes: int = 0
+    """Bytes of all bodies; 0: the application bounds them itself."""
+    _held: int = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         own, has_started = 0, False
@@ -99,8 +82,10 @@ class Guard:
             own += size
             self._held += size
             if size and 0 < self.max_bytes < self._held:
-                text = f"the requests in progress have more than {self.max_bytes} bytes"
-                raise _retry_later(f"{text}: retry later", "server_overloaded")
+                text = (
+                    f"the requests in progress have more than {self.max_bytes} bytes: retry later"
+                )
+                raise ApiError(503, text, code="server_overloaded", headers=RETRY_LATER)
             return message
 
         async def watched_send(message: Message) -> None:
@@ -121,13 +106,10 @@ class Guard:
             # uvicorn cancels whole requests only at the end of the drain time. A response that has
             # started is cut off; its client notices the incomplete body.
             if not has_started:
-                await _retry_later("the server is shutting down").response(scope, receive, send)
+                refusal = ApiError(503, "the server is shutting down", headers=RETRY_LATER)
+                await refusal.response(scope, receive, send)
         finally:
             self._held -= own
-
-
-def _retry_later(message: str, code: str | None = None) -> ApiError:
-    return ApiError(503, message, code=code, headers={"Retry-After": RETRY_AFTER})
 
 
 def check_request(request: HTTPConnection, key: SecretStr | None) -> None:
@@ -173,33 +155,22 @@ def foreign_page(headers: Headers, *, is_public: bool) -> str | None:
     name = urlsplit(f"//{host}").hostname or ""
     if not (is_public or is_loopback(name) or name.endswith(".localhost")):
         return "the Host header must name this machine: 127.0.0.1 or localhost"
-    if origin is not None and origin.lower() not in {f"http://{host}", f"https://{host}"}:
-        return "requests from other web pages are not allowed"
     site, mode = headers.get("sec-fetch-site"), headers.get("sec-fetch-mode")
-    if site in {"cross-site", "same-site"} and mode != "navigate":
+    is_foreign = origin is not None and origin.lower() not in {f"http://{host}", f"https://{host}"}
+    if is_foreign or (site in {"cross-site", "same-site"} and mode != "navigate"):
         return "requests from other web pages are not allowed"
     return None
 
 
 async def read_body(request: Request, limit: int) -> bytes:
-    """Return the whole body.
-
-    Raises ApiError: 413 if it has more than `limit` bytes, 408 if it is not complete in time.
-    """
-    too_large = ApiError(413, f"the body is larger than {limit} bytes", code="request_too_large")
-    declared = request.headers.get("content-length", "0")
-    # Refused early if the size is declared; a chunked body declares none.
-    if declared.isdecimal() and int(declared) > limit:
-        raise too_large
+    """Return the whole body. Raises ApiError with status 413 if it has more than `limit` bytes."""
     body = bytearray()
     try:
-        async with asyncio.timeout(BODY_SECONDS):
-            async for chunk in request.stream():
-                body += chunk
-                if len(body) > limit:
-                    raise too_large
-    except TimeoutError:
-        raise ApiError(408, f"the body was not complete within {BODY_SECONDS:g} s") from None
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > limit:
+                text = f"the body is larger than {limit} bytes"
+                raise ApiError(413, text, code="request_too_large")
     except ClientDisconnect:
         raise ApiError(400, "the client has disconnected") from None
     return bytes(body)

@@ -19,7 +19,6 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from arena.core.errors import ArenaError
-from arena.http.access import invalid_value
 from backends.embedded.sampler import SamplingParams
 from backends.server.responses import (
     ChatResponseBuilder,
@@ -34,6 +33,7 @@ from backends.server.schemas import (
     LegacyBody,
     SamplingBody,
     TextBody,
+    invalid_value,
     parse_calls,
     render_chat,
 )

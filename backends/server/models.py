@@ -16,8 +16,8 @@ from safetensors import SafetensorError
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from arena.core.errors import ArenaError
-from arena.http.access import ApiError, invalid_value
-from backends.server.schemas import EndpointBody
+from arena.http.access import ApiError
+from backends.server.schemas import EndpointBody, invalid_value
 
 if TYPE_CHECKING:
     from starlette.requests import Request

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, ClassVar
 from starlette.exceptions import HTTPException
 
 from arena.core.errors import BackendError, ContextOverflow, MissingDependency, UsageError
-from arena.http.access import RETRY_AFTER, ApiError
+from arena.http.access import RETRY_LATER, ApiError
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
@@ -251,6 +251,5 @@ def to_api_error(error: Exception) -> ApiError:
         case BackendError():
             # The queue is full, or the sampler is being closed.
             status, code = (429, "queue_full") if error.cause == "rate_limit" else (503, None)
-            headers = {"Retry-After": RETRY_AFTER}
-            return ApiError(status, str(error), code=code, headers=headers)
+            return ApiError(status, str(error), code=code, headers=RETRY_LATER)
     raise error

@@ -27,7 +27,7 @@ from pydantic import (
 )
 
 from arena.core.text import first_fault
-from arena.http.access import ApiError, invalid_value
+from arena.http.access import ApiError
 from arena.llm.backend import Message
 
 if TYPE_CHECKING:
@@ -54,6 +54,11 @@ For each function call, return a json object with function name and arguments wi
 </tool_call>"""
 Guard = Callable[[str, "Role"], str]
 """Marks the control tokens that a text of this role spells, so that they stay plain text."""
+
+
+def invalid_value(param: str | None, message: str) -> ApiError:
+    """Return the error for a field whose value cannot be used."""
+    return ApiError(400, message, param=param, code="invalid_value")
 
 
 def join_text_parts(content: object) -> object:

@@ -448,7 +448,7 @@ def test_errors_as_the_official_client_raises_them(server: Server, client: Any) 
         assert f"the context of {NAME} is {limit} tokens" in str(overflow.value)
     # A limit beyond the context is no fault: the answer then ends with the context.
     assert create(model=NAME, messages=CHAT, max_tokens=10**9, stop=[" "]).choices
-    assert get(f"{server.url}/nothing").json()["error"]["type"] == "not_found_error"
+    assert get(f"{server.url}/nothing").json()["error"]["type"] == "invalid_request_error"
     assert get(f"{server.url}/v1/chat/completions").status_code == 405
 
 

@@ -269,8 +269,9 @@ def test_a_client_that_vanishes_frees_its_slot(kuhn: str) -> None:
 def test_a_session_may_be_silent_for_longer_than_a_connection_of_http(
     kuhn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for limit in ("HEAD", "KEEP_ALIVE", "BODY", "BODY_GRACE", "WRITE"):
-        monkeypatch.setattr(connections, f"{limit}_SECONDS", 0.2)
+    limits = dict.fromkeys(connections.PHASE_SECONDS, 0.2)
+    monkeypatch.setattr(connections, "PHASE_SECONDS", limits)
+    monkeypatch.setattr(connections, "CHECK_SECONDS", 0.05)
     with session(kuhn) as socket:
         for _ in range(3):
             socket.send(json.dumps({"type": "reset", "data": {"seed": 1}}))

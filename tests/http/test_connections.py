@@ -90,10 +90,9 @@ def test_connections_in_use_are_not_replaced() -> None:
 
 @pytest.fixture(autouse=True)
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("HEAD_SECONDS", "BODY_SECONDS", "WRITE_SECONDS"):
-        monkeypatch.setattr(connections, name, 0.3)
-    monkeypatch.setattr(connections, "BODY_GRACE_SECONDS", 0.0)
-    monkeypatch.setattr(connections, "KEEP_ALIVE_SECONDS", 1.2)
+    phases = {"head": 0.3, "body": 0.3, "write": 0.3, "idle": 1.2}
+    monkeypatch.setattr(connections, "PHASE_SECONDS", phases)
+    monkeypatch.setattr(connections, "CHECK_SECONDS", 0.02)
 
 
 Application = Callable[[Any, Any, Any], Coroutine[Any, Any, None]]

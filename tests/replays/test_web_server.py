@@ -289,7 +289,7 @@ def test_what_cannot_be_served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         serve(tmp_path / "README.md", 0)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(UsageError, match=f"port {port} .* is in use"):
+        with pytest.raises(UsageError, match=f"port {port}: Address already in use; .*--port"):
             serve(tmp_path, port)
         refused = arena(f"replay . --web --port {port}", cwd=tmp_path)
     assert refused.returncode == 2 and len(refused.stderr.splitlines()) <= 2

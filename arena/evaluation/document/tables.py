@@ -69,7 +69,6 @@ def document(report: Report, beside: int = EVERY_PLAYER) -> Document:
     """
     players = report.players
     title = "Leaderboard" if report.kind == "tournament" else "Results"
-    compared = [comparison(report, each) for each in report.comparisons]
     models = [player for player in players if player.replies.attempts]
     replied = ([replies(models)], (), [usage(models)]) if models else ()
     turns = list(_turns(report))
@@ -81,7 +80,7 @@ def document(report: Report, beside: int = EVERY_PLAYER) -> Document:
     sections = (
         Section(title, [leaderboard(report)] if players else (), list(_standings(report))),
         Section("Decisions", list(measures(report, beside)) if report.listed_measures else ()),
-        Section("Differences", compared),
+        Section("Differences", [differences(report)] if len(report.comparisons) > 1 else ()),
         Section("Pairs", [pairs_of(report)] if report.pairs else ()),
         Section("Turn by turn", (), [c for c, _ in turns], [grid for _, grid in turns], TURNS),
         Section("Replies and cost", *replied),
@@ -139,7 +138,7 @@ def leaderboard(report: Report) -> Grid:
     The difference of a player and its baseline is the last row.
     """
     players, won, scale = report.players, f"won{par_text(report.par)}", report.scale
-    paired = None if report.comparisons else report.comparison
+    paired = report.comparison if len(report.comparisons) < 2 else None
     difference = [DIFFERENCE] if paired else []
     columns = {"player": [*(player.player for player in players), *difference]}
 
@@ -192,43 +191,30 @@ def game_name(report: Report) -> str:
     return " ".join(str(word) for word in words if word)
 
 
-def comparison(report: Report, paired: PairedComparison) -> Grid:
-    """Return the differences between two players on the same deals, that of the returns first."""
-    scale, name, p = report.scale, "games won", ""
-    if not scale.is_win_rate:
-        ends = f" ({scale.range_text} per game)" if scale.is_bounded else ""
-        name = f"mean {scale.name}{ends}"
-    if paired == report.comparison:
-        name, returns = f"primary: {name}", report.difference
-    else:
+def differences(report: Report) -> Grid:
+    """Return the difference of each two scaffolds on the same deals, the primary one last."""
+    rows = []
+    for paired in report.comparisons:
+        is_primary = paired == report.comparison
+        size = report.difference if is_primary else paired.difference
         # All pairs of scaffolds but the primary one are adjusted together.
-        adjusted = len(report.comparisons) - 1
-        name, returns = f"{name}; {adjustment_text(adjusted, adjusted)}", paired.difference
-        p = p_text(paired.adjusted_p.get("difference"))
-    rows = [(name, amount(returns, scale, signed=True), p)]
-    if any(player.has_fallbacks for player in report.players):
-        bounds = amount_range(paired.fallback_bounds, scale, signed=True)
-        rows.append(("… bounds without fallback moves", bounds, ""))
-    if not scale.is_win_rate and report.has_winner:
-        p = p_text(paired.adjusted_p.get("won_difference"))
-        rows.append(("games won", percent(paired.won_difference, signed=True), p))
-    for measure in report.measures:
-        if measure.name in paired.measures:
-            difference = measure_text(measure, paired.measures[measure.name], signed=True)
-            p = p_text(paired.adjusted_p.get(measure.name))
-            rows.append((_heading(measure), difference, p))
-    deals = pluralize(paired.deals or 0, "deal")
-    title = f"{paired.player} − {paired.baseline}, {deals} in the same seats"
-    others = adjustment_text(len(paired.adjusted_p.keys() - {"difference"}), len(paired.measures))
-    return _with_p(title, others, ["measure", "difference", P], rows)
+        p = "primary" if is_primary else p_text(paired.adjusted_p.get("difference"))
+        names = f"{paired.player} − {paired.baseline}"
+        rows.append((names, str(paired.deals), amount(size, report.scale, signed=True), p))
+    adjusted = len(rows) - 1
+    title = "Differences on the same deals in the same seats"
+    name = report.scale.name if report.scale.is_win_rate else f"mean {report.scale.name}"
+    headings = ["scaffolds", "deals", name, P]
+    return _with_p(title, adjustment_text(adjusted, adjusted), headings, rows)
 
 
 P, DIFFERENCE = "p", "difference"
 COLUMNS = {
     P: "Probability of a difference at least this large between equal players, adjusted for the "
     "number of rows (Holm).",
-    DIFFERENCE: "The first player minus the second, on the same deals in the same seats. That of "
-    "the results was chosen before the games; the others are clues.",
+    DIFFERENCE: "The player minus its baseline, or the last scaffold minus the first, on the same "
+    "deals in the same seats. That of the results was chosen before the games; the others are "
+    "clues.",
     "rating": "Elo points; 400 more are odds of ten to one.",
     "rank": "Place by rating, with its 95 % interval.",
     "truncated": "Share of games that were cut off at the limit of turns.",
@@ -258,7 +244,7 @@ def measures(report: Report, beside: int) -> Iterator[Grid]:
     The last one has the differences of a player and its baseline.
     """
     players, listed = report.players, report.listed_measures
-    paired = None if report.comparisons else report.comparison
+    paired = report.comparison if len(report.comparisons) < 2 else None
     games = pluralize(report.scored, "game")
     scored = f", {games} scored by the exact posterior" if report.scored else ""
     # One interval in twenty misses the truth: a reader who searches many finds some by chance.

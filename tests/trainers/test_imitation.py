@@ -20,28 +20,27 @@ from arena.core.event import Decision
 from arena.core.observation import Observation
 from arena.llm.backend import Message
 from arena.plugins.catalog import make_game
-from trainers.pretrain.corpus import (
-    SHORT_INSTRUCTION,
-    Demonstration,
-    Mixture,
-    demonstrations,
-)
+from trainers.pretrain.corpus import SHORT_INSTRUCTION, Demonstration, demonstrations
 from trainers.pretrain.examples import PaddedBatch, batches, encode, tokenizer_for
 from trainers.pretrain.pretrain import pretrain
-from trainers.pretrain.recipe import Recipe
+from trainers.pretrain.recipe import Recipe, Stage, make_recipe
 
 SMALL = Recipe(
-    games=12, epochs=1, tokens_per_batch=2048, hidden_size=32, layers=1, mlp_size=64, warmup_steps=2
+    stages=(Stage(12, {2: 0.05, 3: 0.2, 4: 0.35, 5: 0.2, 6: 0.2}),),
+    tokens_per_batch=2048,
+    hidden_size=32,
+    layers=1,
+    mlp_size=64,
+    warmup_steps=2,
 )
 
 
 @pytest.fixture(scope="module")
 def corpus() -> list[Demonstration]:
-    mixture = Mixture(SMALL.players, SMALL.levels, SMALL.bots)
     return [
         demonstration
         for seed in range(12)
-        for demonstration in demonstrations("cluedo", {}, mixture, seed)
+        for demonstration in demonstrations(SMALL, SMALL.stages[0], seed)
     ]
 
 
@@ -54,7 +53,7 @@ def test_a_demonstration_is_a_chat_in_which_every_answer_was_legal(
         roles = [message.role for message in demonstration.messages]
         assert roles == ["system", *["user", "assistant"] * (len(roles) // 2)]
         for number, message in enumerate(demonstration.messages):
-            if message.role != "assistant" or number in demonstration.mistakes:
+            if message.role != "assistant" or number in demonstration.only_read:
                 continue
             assert str(game.actions.parse(message.content)) == message.content
 
@@ -76,16 +75,16 @@ class Failing:
     [("refused", "it gave no move: refused"), (None, r"it has failed: KeyError\('no plan'\)")],
 )
 def test_fallback_moves_are_not_imitated(failure: str | None, message: str) -> None:
-    mixture = Mixture({}, {"notes": 1.0}, {"notes": {"random": 1.0}})
+    recipe = make_recipe("kuhn_poker", level="notes")
     with pytest.raises(ArenaError, match=f"Failing cannot be imitated, {message}"):
-        list(demonstrations("kuhn_poker", {}, mixture, 1, lambda spec, seat: Failing(failure)))
+        list(demonstrations(recipe, recipe.stages[0], 1, lambda spec, seat: Failing(failure)))
 
 
 def test_some_answers_are_wrong_corrected_and_not_to_be_learned(
     corpus: Sequence[Demonstration],
 ) -> None:
     mistakes = [
-        (demonstration, number) for demonstration in corpus for number in demonstration.mistakes
+        (demonstration, number) for demonstration in corpus for number in demonstration.only_read
     ]
     assert mistakes
     for demonstration, number in mistakes:
@@ -95,7 +94,7 @@ def test_some_answers_are_wrong_corrected_and_not_to_be_learned(
 
 def test_only_the_answers_are_marked_as_targets(corpus: Sequence[Demonstration]) -> None:
     tokenizer = tokenizer_for(SMALL, corpus)
-    demonstration = next(demonstration for demonstration in corpus if demonstration.mistakes)
+    demonstration = next(demonstration for demonstration in corpus if demonstration.only_read)
     example = encode(demonstration, tokenizer)
     as_template = tokenizer.apply_chat_template(
         [dataclasses.asdict(message) for message in demonstration.messages], return_dict=False
@@ -105,7 +104,7 @@ def test_only_the_answers_are_marked_as_targets(corpus: Sequence[Demonstration])
     answers = [
         message.content
         for number, message in enumerate(demonstration.messages)
-        if message.role == "assistant" and number not in demonstration.mistakes
+        if message.role == "assistant" and number not in demonstration.only_read
     ]
     assert said == "".join(f"{answer}<|end|>" for answer in answers)
 
@@ -166,7 +165,12 @@ def test_the_same_recipe_gives_the_same_weights_and_they_answer(tmp_path: Path) 
         assert figures["curve"][-1]["held_out"] < 7
     files = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("one", "two")]
     assert files[0] == files[1]
-    assert json.loads((tmp_path / "one" / "pretraining.json").read_text())["recipe"]["games"] == 12
+    assert (
+        json.loads((tmp_path / "one" / "pretraining.json").read_text())["recipe"]["stages"][0][
+            "games"
+        ]
+        == 12
+    )
     assert any("chats of 12 games" in line for line in heard)
 
 

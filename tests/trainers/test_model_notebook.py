@@ -31,7 +31,7 @@ from arena.llm.backend import Request
 from arena.plugins.catalog import make_game
 from backends.scripted import ScriptedBackend
 from trainers.pretrain import pretrain as pretraining
-from trainers.pretrain.corpus import Demonstration, Mixture, demonstrations
+from trainers.pretrain.corpus import Demonstration, demonstrations
 from trainers.pretrain.examples import batches, encode, examples_of, tokenizer_for
 from trainers.pretrain.notebook import ExactNotebook, placed_knowledge
 from trainers.pretrain.pretrain import (
@@ -40,24 +40,19 @@ from trainers.pretrain.pretrain import (
     play_stage,
     pretrain,
 )
-from trainers.pretrain.recipe import CurriculumStage, Recipe, make_recipe
+from trainers.pretrain.recipe import SMALL, Stage, make_recipe
 from trainers.pretrain.run import CurvePoint
 
 CLUEDO = make_game("cluedo", players=3)
-SMALL_DECK = {"suspects": 3, "weapons": 3, "rooms": 3}
-MIXTURE = Mixture({3: 1.0}, {"events": 1.0}, {"events": {"detective": 1.0}}, losers=1.0,
-                  notebook=True)  # fmt: skip
-RECIPE = Recipe(
-    options=SMALL_DECK, notebook=True, levels={"events": 1.0}, bots={"events": {"detective": 1.0}},
-    epochs=1, tokens_per_batch=512, hidden_size=32, layers=1, mlp_size=64, warmup_steps=2,
-    stages=(CurriculumStage({}, {2: 1.0}, 4),
-            CurriculumStage({}, {3: 1.0}, 8, "names_seed", 0.5)),
+RECIPE = replace(
+    make_recipe("cluedo", notebook=True), options=SMALL,
+    tokens_per_batch=512, hidden_size=32, layers=1, mlp_size=64, warmup_steps=2,
+    stages=(Stage(4, {2: 1.0}), Stage(8, {3: 1.0}, redrawn="names_seed", own_rows=0.5)),
 )  # fmt: skip
 
 
-def chats(seeds: range = range(3), **changes: object) -> list[Demonstration]:
-    mixture = replace(MIXTURE, **changes)  # type: ignore[arg-type]
-    return [c for seed in seeds for c in demonstrations("cluedo", SMALL_DECK, mixture, seed)]
+def chats(seeds: range) -> list[Demonstration]:
+    return [chat for seed in seeds for chat in demonstrations(RECIPE, Stage(1, {3: 1.0}), seed)]
 
 
 def observations(seed: int) -> list[Observation]:
@@ -195,12 +190,41 @@ def test_entries_are_learned_and_mistakes_are_not() -> None:
         written = [
             split_entry(message.content)[0]
             for number, message in enumerate(chat.messages)
-            if message.content.startswith(NOTES) and number not in chat.mistakes
+            if message.content.startswith(NOTES) and number not in chat.only_read
         ]
         assert [tokenizer.decode(example.ids[a:b]) for a, b in example.entries] == written
         assert all(example.is_target[a:b].all() for a, b in example.entries)
         count += len(written)
     assert count > 50
+
+
+def test_a_long_chat_is_shortened_as_in_play_and_each_reply_is_learned_once() -> None:
+    deck = {"suspects": 6, "weapons": 6, "rooms": 9}
+    others = {"novice": 0.5, "novice detective": 0.5}
+    stage = Stage(1, {4: 1.0}, deck, others, longest_chat=10**9)
+    shortened = 0
+    for seed in range(5):
+        # One seat is imitated, if it has decided at all.
+        whole = list(demonstrations(RECIPE, stage, seed))
+        assert len(whole) <= 1
+        forms = list(demonstrations(RECIPE, replace(stage, longest_chat=8000), seed))
+        assert [reply for form in forms for reply in learned(form)] == [
+            reply for chat in whole for reply in learned(chat)
+        ]
+        for before, after in itertools.pairwise(forms):
+            noted = [reply for reply in replies(before).values() if NOTES in reply]
+            assert noted[-1:] == [r for r in replies(after).values() if r in noted][-1:]
+            assert sum(len(message.content) for message in before.messages) < 8000
+            shortened += 1
+    assert shortened > 2
+
+
+def replies(chat: Demonstration) -> dict[int, str]:
+    return {n: m.content for n, m in enumerate(chat.messages) if m.role == "assistant"}
+
+
+def learned(chat: Demonstration) -> list[str]:
+    return [reply for number, reply in replies(chat).items() if number not in chat.only_read]
 
 
 def test_a_model_reads_its_own_rows_and_learns_the_right_ones() -> None:

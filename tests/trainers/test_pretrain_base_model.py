@@ -9,6 +9,7 @@ import signal
 import sys
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -33,14 +34,14 @@ from backends.scripted import ScriptedBackend
 from trainers.algorithms.learner import OPTIMIZER, Learner
 from trainers.config.config import UpdateOptions
 from trainers.pretrain import imitation
-from trainers.pretrain.corpus import Demonstration, Mixture, demonstrations
+from trainers.pretrain.corpus import Demonstration, demonstrations
 from trainers.pretrain.imitation import (
     DemonstrationEncoder,
     imitate,
     mean_cross_entropy,
     teach,
 )
-from trainers.pretrain.recipe import TeachSettings, imitated_bots, make_recipe
+from trainers.pretrain.recipe import TeachSettings, make_recipe
 from trainers.pretrain.run import STATE, CurvePoint, PretrainingRun
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -72,9 +73,8 @@ def silent(_: str) -> None:
 
 
 def chats(game: str, number: int, **options: Any) -> list[Demonstration]:
-    bots = imitated_bots(make_game(game, **options), ["notes"])
-    mixture = Mixture({}, {"notes": 1.0}, bots, as_played=True)
-    return [chat for seed in range(number) for chat in demonstrations(game, options, mixture, seed)]
+    recipe = replace(make_recipe(game, options=options, level="notes"), as_played=True)
+    return [c for seed in range(number) for c in demonstrations(recipe, recipe.stages[0], seed)]
 
 
 def encoder(folder: Path, limit: int = 0) -> DemonstrationEncoder:
@@ -87,11 +87,11 @@ def encoder(folder: Path, limit: int = 0) -> DemonstrationEncoder:
 def test_a_demonstration_is_the_chat_that_a_model_has_in_play() -> None:
     """Played again with the replies of the bot, a model is asked the same, word for word."""
     game = make_game("goofspiel")
-    mixture = Mixture(
-        {}, {"notes": 1.0}, {"notes": {"random": 1.0}}, rebuilt=0, losers=1, as_played=True
+    recipe = replace(
+        make_recipe("goofspiel", level="notes", bot="random"), rebuilt=0, losers=1, as_played=True
     )
-    [demonstration, _] = demonstrations("goofspiel", {}, mixture, 2)
-    assert not demonstration.mistakes
+    [demonstration, _] = demonstrations(recipe, recipe.stages[0], 2)
+    assert not demonstration.only_read
     replies = [m.content for m in demonstration.messages if m.role == "assistant"]
     backend = ScriptedBackend(replies)
 
@@ -123,12 +123,12 @@ def test_an_answer_that_spells_a_control_token_learns_none(tmp_path: Path) -> No
 def test_only_the_tokens_of_replies_are_learned(base: Path) -> None:
     """The loss is that of transformers with all other labels masked."""
     folder, tokenizer = base, ChatTokenizer(base, read_model_config(base))
-    chat = next(chat for chat in chats("tictactoe", 30) if chat.mistakes)
+    chat = next(chat for chat in chats("tictactoe", 30) if chat.only_read)
     [sequence] = encoder(folder).sequences(chat, 0)
     learned = "".join(
         f"{message.content}<|im_end|>"
         for number, message in enumerate(chat.messages)
-        if message.role == "assistant" and number not in chat.mistakes
+        if message.role == "assistant" and number not in chat.only_read
     )
     positions = sequence.sampled_positions
     assert tokenizer.tokenizer.decode([sequence.ids[p] for p in positions]) == learned
@@ -251,7 +251,9 @@ def interrupt(point: Any) -> None:
 # Errors
 
 
-def test_a_folder_in_use_and_other_settings_are_refused(tmp_path: Path, base: Path) -> None:
+def test_a_folder_in_use_and_other_settings_are_refused(
+    tmp_path: Path, base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     out = tmp_path / "out"
     with pytest.raises(UsageError, match="out holds no interrupted run"):
         taught(base, out, resume=True)
@@ -259,8 +261,15 @@ def test_a_folder_in_use_and_other_settings_are_refused(tmp_path: Path, base: Pa
         taught(base, out, progress=interrupt)
     with pytest.raises(UsageError, match="something already; --resume"):
         taught(base, out)
-    with pytest.raises(UsageError, match="other settings: games 8, now 13; lora_rank 0, now 2"):
+    with pytest.raises(
+        UsageError, match="settings: games of stage 1: 8, now 13; lora_rank: 0, now 2"
+    ):
         taught(base, out, 13, lora_rank=2, resume=True)
+    with monkeypatch.context() as changed:
+        # As with another version of a bot: equal settings, other chats.
+        changed.setattr(imitation, "first_deal", lambda seed: 1000)
+        with pytest.raises(UsageError, match="the chats of stage 1 differ from those that .*out"):
+            taught(base, out, resume=True)
     (out / STATE).write_bytes(b"")
     with pytest.raises(UsageError, match=f"{STATE} cannot be read"):
         taught(base, out, resume=True)

@@ -21,7 +21,7 @@ from arena.evaluation.exact import InformationSet
 from arena.plugins.catalog import make_game
 from backends.embedded.sampler import Sampler
 from games.kuhn_poker.game import KuhnPoker, Moved
-from trainers.pretrain.corpus import Mixture, demonstrations
+from trainers.pretrain.corpus import demonstrations
 from trainers.pretrain.random_init import make_random_init, random_init_recipe
 from trainers.pretrain.run import STATE, PretrainingRun
 
@@ -99,7 +99,6 @@ def test_other_games_are_read_from_every_seat(game: Game) -> None:
     recipe = random_init_recipe(game, seed=3, text_level="events")
     assert recipe == random_init_recipe(game, seed=3, text_level="events")
     assert asdict(recipe)["options"] == game.options.model_dump()
-    mixture = Mixture(recipe.players, recipe.levels, recipe.bots, losers=1.0)
-    chats = list(demonstrations(recipe.game, recipe.options, mixture, 3))
+    chats = list(demonstrations(recipe, recipe.stages[0], 3))
     assert len(chats) == game.num_players
     assert {chat.level for chat in chats} == {"events"}

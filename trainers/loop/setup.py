@@ -150,7 +150,7 @@ def make_notebook_model(
         shutil.rmtree(folder, ignore_errors=True)
 
     def show(point: CurvePoint) -> None:
-        progress(f"stage {point.stage + 1} of {len(recipe.parts)}", point.step, point.of)
+        progress(f"stage {point.stage + 1} of {len(recipe.stages)}", point.step, point.of)
 
     pretrain(recipe, folder, notify, progress=show, resume=resume)
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 import itertools
 import os
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from multiprocessing import get_context
 from typing import TypeVar
-
-from pydantic import JsonValue
 
 from arena.agents.agent import Agent, Seat, act_now
 from arena.agents.chat import Chat, ChatOptions, opening
@@ -29,6 +27,7 @@ from arena.core.seeds import stream
 from arena.llm.backend import Message
 from arena.plugins.catalog import make_game
 from trainers.pretrain.notebook import ExactNotebook
+from trainers.pretrain.recipe import Recipe, Stage
 
 T = TypeVar("T")
 
@@ -52,58 +51,39 @@ MakeAgent = Callable[[str, Seat], Agent]
 
 
 @dataclass(frozen=True, slots=True)
-class Mixture:
-    """Frequencies of the kinds of games, texts and bots; relative weights, in any unit."""
-
-    players: Mapping[int, float]
-    """Empty for a game without the option `players`, or if its options set it."""
-    levels: Mapping[TextLevel, float]
-    bots: Mapping[TextLevel, Mapping[str, float]]
-    rebuilt: float = 0.25
-    """Share of chats that are rebuilt at some decision, like a fresh or shortened chat in play."""
-    losers: float = 0.3
-    """Share of the chats of losing seats that are kept. Only winners show how to end a game."""
-    notebook: bool = False
-    """Keep a notebook. Rebuilt chats then keep all events."""
-    redrawn: str = ""
-    """Option that is set to the seed of each game, for example that of its names; empty: none."""
-    as_played: bool = False
-    """Write system messages and answers as `arena play` does, for any model; otherwise in the short
-    form of models made from scratch, whose chat template turns the other form into it."""
-
-
-@dataclass(frozen=True, slots=True)
 class Demonstration:
     """Chat of one seat; a model learns to write the assistant's messages."""
 
     messages: tuple[Message, ...]
-    mistakes: frozenset[int]
-    """Indices of assistant messages that were wrong and corrected: they are not learned."""
+    only_read: frozenset[int]
+    """Indices of assistant messages that are not learned: mistakes, which are corrected, and
+    replies that a longer form of the chat has taught."""
     players: int
     level: TextLevel
 
 
 class DemonstrationRecorder(ChatRecorder):
-    """Recorder of a chat that is sometimes rebuilt, and holds mistakes with their corrections."""
+    """Recorder of a chat with some mistakes and their corrections, which is sometimes shortened."""
 
-    def __init__(
-        self,
-        bot: Agent,
-        chat: Chat,
-        rebuild_at: int | None,
-        rng: random.Random,
-        mixture: Mixture,
-        notebook: ExactNotebook | None = None,
-    ) -> None:
-        """`rebuild_at` is the index of the decision before which the chat is rebuilt."""
+    def __init__(self, bot: Agent, chat: Chat, rng: random.Random, recipe: Recipe) -> None:
         super().__init__(bot, chat)
-        self.mistakes: set[int] = set()
-        self._mixture = mixture
-        self._notebook = notebook
+        self.rebuild_at: int | None = None
+        """Index of the decision before which the chat is rebuilt."""
+        self.longest = 0.0
+        """Characters at which the chat is shortened; 0: never."""
+        self.notebook: ExactNotebook | None = None
+        self._finished = list[tuple[tuple[Message, ...], frozenset[int]]]()
+        self._only_read = set[int]()
+        self._recipe = recipe
         self._entry = ""
-        self._rebuild_at = rebuild_at
         self._rng = rng
         self._decisions = 0
+
+    def demonstrations(self, players: int) -> Iterator[Demonstration]:
+        """Yield the chat; one that was shortened in its forms before and after."""
+        chats = [*self._finished, (tuple(self.chat.messages), frozenset(self._only_read))]
+        for messages, only_read in chats:
+            yield Demonstration(messages, only_read, players, self.chat.level)
 
     async def act(self, observation: Observation) -> Decision:
         """Return the decision of the bot.
@@ -123,20 +103,32 @@ class DemonstrationRecorder(ChatRecorder):
         return decision
 
     def on_request(self, observation: Observation) -> None:
-        if self._decisions == self._rebuild_at:
-            self.mistakes.clear()  # The rebuilt chat does not hold the earlier messages.
+        if self._decisions == self.rebuild_at:
+            self._only_read.clear()  # The rebuilt chat does not hold the earlier messages.
             self._rebuild()
+        if self.longest and self._characters() > self.longest:
+            self._shorten()
         self._decisions += 1
         if self._rng.random() < MISTAKES:
             # The bot decides after the mistake, and its action is the last answer in the chat.
             self._make_mistake(observation)
-        if self._notebook:
-            self._entry = self._notebook.entry(observation)
-            self._notebook.read(self._entry)
+        if self.notebook:
+            self._entry = self.notebook.entry(observation)
+            self.notebook.read(self._entry)
 
     def reply(self, action: Action) -> str:
-        answer = f"Action: {action}" if self._mixture.as_played else str(action)
+        answer = f"Action: {action}" if self._recipe.as_played else str(action)
         return self._entry + answer
+
+    def _characters(self) -> int:
+        return sum(len(message.content) for message in self.chat.messages)
+
+    def _shorten(self) -> None:
+        """Leave out the oldest replies, as in play, and learn those that stay only once."""
+        self._finished.append((tuple(self.chat.messages[:-1]), frozenset(self._only_read)))
+        while self._characters() > self.longest and self.chat.shorten():
+            pass
+        self._only_read = set(range(len(self.chat.messages)))
 
     def _rebuild(self) -> None:
         """Leave out all replies, and then the oldest events some times."""
@@ -152,21 +144,19 @@ class DemonstrationRecorder(ChatRecorder):
         if len(names) > 1 and self._rng.random() < 0.5:
             del names[self._rng.randrange(len(names))]
         mistake = ", ".join(names)
-        if self._mixture.as_played:
+        if self._recipe.as_played:
             mistake = f"Action: {mistake}"
         reading = read_reply(mistake, observation)
         if reading.action is None:
             # The index of the message that the next line appends.
-            self.mistakes.add(len(self.chat.messages))
+            self._only_read.add(len(self.chat.messages))
             self.chat.add_reply(mistake)
             self.chat.correct(correction(reading, observation))
 
 
-def play_games(
-    name: str, options: Mapping[str, JsonValue], mixture: Mixture, seeds: range
-) -> Iterator[Demonstration]:
+def play_games(recipe: Recipe, stage: Stage, seeds: range) -> Iterator[Demonstration]:
     """Play the games of these seeds on all cores; yield the chats in the order of the seeds."""
-    play = partial(_play_seed, name, dict(options), mixture)
+    play = partial(_play_seed, recipe, stage)
     if len(seeds) < MIN_GAMES_FOR_PROCESSES:
         yield from itertools.chain.from_iterable(map(play, seeds))
         return
@@ -177,67 +167,63 @@ def play_games(
         yield from itertools.chain.from_iterable(found)
 
 
-def _play_seed(
-    name: str, options: dict[str, JsonValue], mixture: Mixture, seed: int
-) -> list[Demonstration]:
-    return list(demonstrations(name, options, mixture, seed))
+def _play_seed(recipe: Recipe, stage: Stage, seed: int) -> list[Demonstration]:
+    return list(demonstrations(recipe, stage, seed))
 
 
 def demonstrations(
-    name: str,
-    options: Mapping[str, JsonValue],
-    mixture: Mixture,
-    seed: int,
-    make_bot: MakeAgent = make_agent,
+    recipe: Recipe, stage: Stage, seed: int, make_bot: MakeAgent = make_agent
 ) -> Iterator[Demonstration]:
-    """Play one game, and yield the chats of its seats. The seed decides everything in it."""
+    """Play one game, and yield the chats of its imitated seats. The seed decides everything."""
     rng = stream(seed, "lesson")  # The label is part of the recipe: another gives other games.
-    if mixture.players:
-        options = {**options, "players": _draw(mixture.players, rng)}
-    if mixture.redrawn:
+    options = {**recipe.options, **stage.options}
+    if stage.players:
+        options["players"] = _draw(stage.players, rng)
+    if stage.redrawn:
         # Such options may have less room than the seed of a game.
-        options = {**options, mixture.redrawn: seed % 2**31}
-    game = make_game(name, **options)
-    recorders = [
-        _recorder(game, player, mixture, seed, rng, make_bot) for player in range(game.num_players)
-    ]
-    returns = _play_out(game, recorders, seed)
-    for recorder, earned in zip(recorders, returns, strict=True):
-        chat = recorder.chat
+        options[stage.redrawn] = seed % 2**31
+    game = make_game(recipe.game, **options)
+    imitated, others = range(game.num_players), list[str]()
+    if stage.others:
+        only = rng.randrange(game.num_players)
+        imitated, others = range(only, only + 1), _draw(stage.others, rng).split()
+    agents = dict[int, Agent]()
+    recorders = dict[int, DemonstrationRecorder]()
+    for player in range(game.num_players):
+        seat = Seat(game, player, stream(seed, f"agent {player}"))
+        if player in imitated:
+            agents[player] = recorders[player] = _recorder(recipe, stage, seat, rng, make_bot)
+        else:
+            agents[player] = make_bot(f"bot:{rng.choice(others)}", seat)
+    returns = _play_out(game, agents, seed)
+    for player, recorder in recorders.items():
         # A seat that never decided has only the system message. All seats with the highest return
         # are winners.
-        if len(chat.messages) > 1 and (earned == max(returns) or rng.random() < mixture.losers):
-            yield Demonstration(
-                tuple(chat.messages),
-                frozenset(recorder.mistakes),
-                game.num_players,
-                chat.level,
-            )
+        has_won = returns[player] == max(returns)
+        if len(recorder.chat.messages) > 1 and (has_won or rng.random() < recipe.losers):
+            yield from recorder.demonstrations(game.num_players)
 
 
 def _recorder(
-    game: Game,
-    player: int,
-    mixture: Mixture,
-    seed: int,
-    rng: random.Random,
-    make_bot: MakeAgent,
+    recipe: Recipe, stage: Stage, seat: Seat, rng: random.Random, make_bot: MakeAgent
 ) -> DemonstrationRecorder:
-    level = _draw(mixture.levels, rng)
-    seat = Seat(game, player, stream(seed, f"agent {player}"), level)
-    rebuild_at = rng.randrange(MAX_FIRST_REBUILD) if rng.random() < mixture.rebuilt else None
-    bot = make_bot(f"bot:{_draw(mixture.bots[level], rng)}", seat)
+    game, level = seat.game, _draw(recipe.levels, rng)
+    rebuild_at = rng.randrange(MAX_FIRST_REBUILD) if rng.random() < recipe.rebuilt else None
+    bot = make_bot(f"bot:{_draw(recipe.bots[level], rng)}", replace(seat, text_level=level))
     start = Message("system", f"{game.text.rules()}\n{SHORT_INSTRUCTION}")
-    if mixture.as_played:
+    if recipe.as_played:
         start = opening(game, ChatOptions(), game.turn_limit())
-    chat = Chat(start, "append", level)
-    notebook = ExactNotebook(game, player) if mixture.notebook else None
-    return DemonstrationRecorder(bot, chat, rebuild_at, rng, mixture, notebook)
+    recorder = DemonstrationRecorder(bot, Chat(start, "append", level), rng, recipe)
+    recorder.rebuild_at = rebuild_at
+    if stage.longest_chat:
+        # Of several lengths, so that the model reads windows at any time of a game.
+        recorder.longest = rng.uniform(0.4, 1) * stage.longest_chat
+    if recipe.notebook:
+        recorder.notebook = ExactNotebook(game, seat.player)
+    return recorder
 
 
-def _play_out(
-    game: Game, recorders: Sequence[DemonstrationRecorder], seed: int
-) -> tuple[float, ...]:
+def _play_out(game: Game, agents: Mapping[int, Agent], seed: int) -> tuple[float, ...]:
     """Play a game and return each seat's return. Bots never wait, so no event loop is needed."""
     state, chance, limit = game.initial_state(), stream(seed, "chance"), game.default_max_turns
     # `limit` is the game's own bound on turns; without one the game must end by itself.
@@ -246,7 +232,7 @@ def _play_out(
             if player == CHANCE:
                 action = state.sample_chance(chance)
             else:
-                action = act_now(recorders[player], state.observe(player)).action
+                action = act_now(agents[player], state.observe(player)).action
             state.apply(player, action)
     return state.returns()
 

@@ -172,9 +172,8 @@ def encode(demonstration: Demonstration, tokenizer: PreTrainedTokenizerFast) -> 
         encoded = tokenizer(message.content, split_special_tokens=True, return_offsets_mapping=True)
         text = encoded["input_ids"]
         ends = [end for _, end in encoded["offset_mapping"]]
-        # A mistake is context: the model reads it with its correction, but does not learn to write
-        # it.
-        learned = message.role == "assistant" and number not in demonstration.mistakes
+        # A mistake is context: the model reads it with its correction.
+        learned = message.role == "assistant" and number not in demonstration.only_read
         if learned and (entry := split_entry(message.content)[0]):
             first = len(ids) + 1
             entries.append((first, first + bisect_left(ends, len(entry)) + 1))
@@ -270,7 +269,7 @@ def largest_games(recipe: Recipe) -> list[Game]:
                 **({"players": max(stage.players)} if stage.players else {}),
             },
         )
-        for stage in recipe.parts
+        for stage in recipe.stages
     ]
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from shutil import copytree, rmtree
 from typing import Any
 
+import numpy as np
 import torch
 from pydantic import JsonValue
 from torch import Tensor
@@ -28,9 +29,16 @@ from trainers.algorithms.learner import OPTIMIZER, Learner
 from trainers.algorithms.lora import Lora
 from trainers.config.config import LORA_ALPHA, UpdateOptions
 from trainers.hosts.selection import check_device
-from trainers.pretrain.corpus import Demonstration, Mixture, play_games
+from trainers.pretrain.corpus import Demonstration, play_games
 from trainers.pretrain.recipe import Recipe, TeachSettings
-from trainers.pretrain.run import CurvePoint, HeldOut, PretrainingRun, Stage, threads_for
+from trainers.pretrain.run import (
+    CurvePoint,
+    HeldOut,
+    PretrainingRun,
+    Stage,
+    digest_of,
+    threads_for,
+)
 from trainers.rollouts.rollouts import first_deal
 from trainers.trajectory import AnswerTokens, SampledToken, TokenSequence, split_answers
 
@@ -64,6 +72,7 @@ def teach(
         ArenaError: a file cannot be written, or the gradient is not finite.
     """
     check_device(device)
+    recipe = replace(recipe, as_played=True)
     model = settings.model_dump() | {"base_model": str(base), "learning_rate": settings.rate}
     run = PretrainingRun.start(out, {"recipe": asdict(recipe), "model": model}, resume)
     student = TaughtModel.of(recipe, base, settings, device, notify)
@@ -109,30 +118,29 @@ class TaughtModel:
         return sum(tensor.numel() for tensor in self.learner.trained.values())
 
     def prepare(self, stage: int) -> Stage[Chat]:
-        recipe = self.recipe
+        recipe, part = self.recipe, self.recipe.stages[stage]
         first = first_deal(recipe.seed)
-        last = first + recipe.games
+        last = first + part.games
         train = self._chats(range(first, last))
         # A twentieth as many further games measure the loss.
-        self.held_out[:] = self._chats(range(last, last + max(4, recipe.games // 20)))
+        self.held_out[:] = self._chats(range(last, last + max(4, part.games // 20)))
         if not train or not self.held_out:
             raise UsageError(
                 f"no chat of {recipe.game} has a reply within the context; give a larger "
                 "--max-context-tokens or a model with a longer context"
             )
-        self.notify(f"{len(train)} chats of {recipe.games} games")
+        self.notify(f"{len(train)} chats of {part.games} games")
         plan = list[Chat]()
-        for epoch in range(recipe.epochs):
+        for epoch in range(part.epochs):
             order = list(range(len(train)))
             random.Random(f"{recipe.seed}/{epoch}").shuffle(order)
             plan += _batches([train[i] for i in order], self.settings.batch_size)
-        return Stage(plan, len(train), round(WARMUP * len(plan)))
+        digest = digest_of(np.array(chat.ids) for batch in plan for chat in batch)
+        return Stage(plan, len(train), round(WARMUP * len(plan)), digest)
 
     def _chats(self, seeds: range) -> list[Chat]:
         """Return the chats of games that have a reply within the context."""
-        recipe = self.recipe
-        mixture = Mixture(recipe.players, recipe.levels, recipe.bots, as_played=True)
-        played = play_games(recipe.game, recipe.options, mixture, seeds)
+        played = play_games(self.recipe, self.recipe.stages[0], seeds)
         chats = [self.encoder.sequences(chat, number) for number, chat in enumerate(played)]
         return [chat for chat in chats if chat]
 
@@ -207,7 +215,7 @@ class DemonstrationEncoder:
         """Yield each reply to learn, with the complete prompt before it."""
         for number, message in enumerate(chat.messages):
             # A mistake is context: the model reads it with its correction.
-            if message.role != "assistant" or number in chat.mistakes:
+            if message.role != "assistant" or number in chat.only_read:
                 continue
             prompt = self._tokenizer.encode(chat.messages[:number])
             text = self._tokenizer.encode_answer(message.content)

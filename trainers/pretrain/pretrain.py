@@ -18,7 +18,7 @@ from pydantic import JsonValue
 from arena.core.errors import UsageError
 from arena.plugins.catalog import require
 from trainers.hosts.selection import check_device
-from trainers.pretrain.corpus import Demonstration, Mixture, play_games
+from trainers.pretrain.corpus import Demonstration, play_games
 from trainers.pretrain.examples import (
     PaddedBatch,
     batches,
@@ -27,7 +27,14 @@ from trainers.pretrain.examples import (
     tokenizer_for,
 )
 from trainers.pretrain.recipe import Recipe
-from trainers.pretrain.run import CurvePoint, HeldOut, PretrainingRun, Stage, threads_for
+from trainers.pretrain.run import (
+    CurvePoint,
+    HeldOut,
+    PretrainingRun,
+    Stage,
+    digest_of,
+    threads_for,
+)
 from trainers.rollouts.rollouts import first_deal
 
 if TYPE_CHECKING:
@@ -38,6 +45,8 @@ SAMPLED_GAMES = 40
 """Games of each stage whose texts make the tokenizer, before the stages are played."""
 MEASURE_EVERY = 100
 """Steps between points of the saved curve."""
+HELD_OUT_GAMES = 60
+"""Most games of a stage's tables that measure it."""
 MOST_MEASURED = 100
 """Held-out chats of a point: more would take as long as the steps between."""
 
@@ -71,7 +80,7 @@ def pretrain(
     torch.manual_seed(recipe.seed)
     torch.set_num_threads(threads_for(recipe.hidden_size))
     can_resume = corpus is None  # Chats that are given would be missing in a resumed run.
-    if corpus is None and not recipe.stages:
+    if corpus is None and len(recipe.stages) == 1:
         corpus = play_stage(recipe, 0)
     tokenizer = tokenizer_for(recipe, sample_texts(recipe) if corpus is None else corpus)
     model = new_model(recipe, tokenizer)
@@ -82,24 +91,30 @@ def pretrain(
 
 def sample_texts(recipe: Recipe) -> list[Demonstration]:
     """Return chats of the first games of each stage, for the tokenizer."""
-    stages = range(len(recipe.parts))
+    stages = range(len(recipe.stages))
     return [chat for number in stages for chat in play_stage(recipe, number, SAMPLED_GAMES)]
 
 
 def play_stage(recipe: Recipe, number: int, games: int | None = None) -> list[Demonstration]:
     """Return the chats of a stage's games, or of the first of them."""
-    stage = recipe.parts[number]
-    mixture = Mixture(
-        stage.players, recipe.levels, recipe.bots, notebook=recipe.notebook, redrawn=stage.redrawn
+    stage, first = recipe.stages[number], _first_deal(recipe, number)
+    return list(
+        play_games(recipe, stage, range(first, first + min(games or stage.games, stage.games)))
     )
-    if recipe.notebook:
-        # Losers know as much as winners, and a chat never forgets its notebook.
-        mixture = replace(mixture, losers=1.0, rebuilt=0.0)
-    # Each stage has deals of its own.
-    first = first_deal(recipe.seed) + sum(stage.games for stage in recipe.parts[:number])
-    seeds = range(first, first + min(games or stage.games, stage.games))
-    options = {**recipe.options, **stage.options}
-    return list(play_games(recipe.game, options, mixture, seeds))
+
+
+def held_out_chats(recipe: Recipe, number: int) -> list[Demonstration]:
+    """Return the chats of games of a stage's tables with deals that no stage learns."""
+    stage = recipe.stages[number]
+    games = min(HELD_OUT_GAMES, max(1, stage.games // 50))
+    # Behind the deals of all stages.
+    first = _first_deal(recipe, len(recipe.stages)) + number * HELD_OUT_GAMES
+    return list(play_games(recipe, stage, range(first, first + games)))
+
+
+def _first_deal(recipe: Recipe, number: int) -> int:
+    """Return the seed of a stage's first game: each stage has deals of its own."""
+    return first_deal(recipe.seed) + sum(stage.games for stage in recipe.stages[:number])
 
 
 def new_model(recipe: Recipe, tokenizer: PreTrainedTokenizerFast) -> Qwen3ForCausalLM:
@@ -167,36 +182,37 @@ class NewModel:
 
     @property
     def stages(self) -> int:
-        return len(self.recipe.parts)
+        return len(self.recipe.stages)
 
     @property
     def parameters(self) -> int:
         return sum(p.numel() for p in self.model.parameters())
 
     def prepare(self, stage: int) -> Stage[PaddedBatch]:
-        recipe, part = self.recipe, self.recipe.parts[stage]
+        recipe, part = self.recipe, self.recipe.stages[stage]
         played = play_stage(recipe, stage) if self.corpus is None else self.corpus
         self.notify(f"{len(played)} chats of {part.games} games")
         examples, last = (examples_of(c, self.tokenizer, recipe) for c in (played, self.finish))
-        if not examples:
+        if self.corpus is None:
+            held_out = examples_of(held_out_chats(recipe, stage), self.tokenizer, recipe)
+        else:
+            count = max(1, len(examples) // 50)
+            held_out, examples = examples[:count], examples[count:]
+        if not examples or not held_out:
             raise UsageError(
                 f"no chat of {recipe.game} fits into the context of {recipe.context_length} tokens"
             )
-        # Two percent of the chats, from the first deals, are not trained on and measure the loss.
-        count = max(1, len(examples) // 50)
-        passes = [*[examples[count:]] * part.epochs, last]
         # One generator for all passes, so that each has another order.
         rng = np.random.default_rng([recipe.seed, stage] if stage else recipe.seed)
         plan = [
             replace(batch, own_rows=part.own_rows)
-            for each in passes
+            for each in (*[examples] * part.epochs, last)
             for batch in batches(each, recipe, rng)
         ]
         # A generator of its own: the number of held-out chats does not change the order.
-        measured = examples[: min(count, MOST_MEASURED)]
-        self.validation[:] = batches(measured, recipe, np.random.default_rng(0))
-        # A model that has learned another stage needs no slow start.
-        return Stage(plan, len(examples), 0 if stage else recipe.warmup_steps)
+        self.validation[:] = batches(held_out[:MOST_MEASURED], recipe, np.random.default_rng(0))
+        digest = digest_of(batch.ids.numpy() for batch in plan)
+        return Stage(plan, len(examples), recipe.warmup_steps, digest, part.enough)
 
     def state(self) -> dict[str, Any]:
         states = {f"optimizer {n}": o.state_dict() for n, o in enumerate(self.optimizers)}
@@ -248,7 +264,7 @@ class NewModel:
         drawing = torch.Generator(self.model.device).manual_seed(int(batch.ids.sum()))
         draws = torch.rand(len(batch.ids), generator=drawing, device=self.model.device)
         chosen = draws < batch.own_rows
-        written = batch.is_target & self.row_ends[batch.ids] & chosen[:, None]
+        written = self.row_ends[batch.ids] & chosen[:, None]
         if not written.any():
             return batch
         with torch.no_grad():

@@ -19,15 +19,9 @@ from arena.agents.seating import make_agent
 from arena.core.event import Decision
 from arena.core.game import Game
 from arena.core.observation import Observation, TextLevel
-from trainers.pretrain.corpus import (
-    MAX_WHOLE_ACTIONS,
-    Demonstration,
-    MakeAgent,
-    Mixture,
-    demonstrations,
-)
+from trainers.pretrain.corpus import MAX_WHOLE_ACTIONS, Demonstration, MakeAgent, demonstrations
 from trainers.pretrain.pretrain import pretrain
-from trainers.pretrain.recipe import Recipe
+from trainers.pretrain.recipe import Recipe, Stage
 from trainers.pretrain.run import CurvePoint
 from trainers.rollouts.rollouts import first_deal
 
@@ -76,7 +70,8 @@ def make_random_init(
     """
     recipe = random_init_recipe(game, seed, text_level)
     # Deals after those of the first games, half as many.
-    games, more = recipe.games, recipe.games // 2
+    [stage] = recipe.stages
+    games, more = stage.games, stage.games // 2
 
     def play(make_bot: MakeAgent, deals: range) -> list[Demonstration]:
         chats: list[Demonstration] = []
@@ -101,9 +96,11 @@ def random_init_recipe(game: Game, seed: int = 0, text_level: TextLevel = "notes
     recipe = Recipe(
         game=game.name,
         options=game.options.model_dump(),
-        players={},
         levels={text_level: 1.0},
         bots={text_level: {"random": 1.0}},
+        stages=(Stage(PROBED_GAMES),),
+        # Leaving losers out would teach how to win.
+        losers=1.0,
         seed=seed,
         warmup_steps=20,
         muon_rate=1e-2,
@@ -117,15 +114,15 @@ def random_init_recipe(game: Game, seed: int = 0, text_level: TextLevel = "notes
     decisions = sum(message.role == "assistant" for one in probed for message in one.messages)
     # DECISIONS / (decisions per game), as the probed games estimate it.
     games = round(DECISIONS * PROBED_GAMES / decisions)
-    return replace(recipe, games=max(200, games))
+    return replace(recipe, stages=(Stage(max(200, games), epochs=2),))
 
 
 def _play(recipe: Recipe, make_bot: MakeAgent, first: int, games: int) -> list[Demonstration]:
-    """Return the chats of all seats. Leaving losers out would teach how to win."""
-    mixture = Mixture(recipe.players, recipe.levels, recipe.bots, losers=1.0)
+    """Return the chats of all seats."""
     first += first_deal(recipe.seed)
+    [stage] = recipe.stages
     return [
         demonstration
         for seed in range(first, first + games)
-        for demonstration in demonstrations(recipe.game, recipe.options, mixture, seed, make_bot)
+        for demonstration in demonstrations(recipe, stage, seed, make_bot)
     ]

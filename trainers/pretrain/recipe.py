@@ -18,17 +18,26 @@ from trainers.pretrain.notebook import placed_knowledge
 
 
 @dataclass(frozen=True, slots=True)
-class CurriculumStage:
-    """Part of a curriculum: games that are learned before those of the next stage."""
+class Stage:
+    """Games that are learned before those of the next stage."""
 
-    options: Mapping[str, JsonValue]
-    """Options of the game, added to those of the recipe."""
-    players: Mapping[int, float]
     games: int
+    players: Mapping[int, float] = field(default_factory=dict)
+    """Numbers of players with their weights; empty for a game without the option `players`, or if
+    the options set it."""
+    options: Mapping[str, JsonValue] = field(default_factory=dict)
+    """Options of the game, added to those of the recipe."""
+    others: Mapping[str, float] = field(default_factory=dict)
+    """Bots of the other seats with their weights, as in "novice detective": each of these seats
+    draws one of the names. One seat is then imitated. Empty: all seats have the imitated bots."""
     redrawn: str = ""
-    """Option that each game sets to its seed; empty: none."""
+    """Option that each game sets to its seed, for example that of its names; empty: none."""
+    longest_chat: int = 0
+    """Characters of the longest chat. A longer one is shortened, as in play; 0: none is."""
     own_rows: float = 0.0
     """Share of chats in which the notebook reads what the model would have written."""
+    enough: float = 1.0
+    """Share of right entries in held-out games at which the stage ends before its games do."""
     epochs: int = 1
     """Passes over the games."""
 
@@ -47,17 +56,19 @@ class Recipe:
         }
     )
     """Imitated bots by text level: a model can only learn a bot that uses what its text holds."""
-    players: Mapping[int, float] = field(
-        default_factory=lambda: {2: 0.05, 3: 0.2, 4: 0.35, 5: 0.2, 6: 0.2}
-    )
-    """Empty for a game without the option `players`, or if `options` sets it."""
     levels: Mapping[TextLevel, float] = field(
         default_factory=lambda: {"events": 0.3, "notes": 0.3, "deductions": 0.4}
     )
-    games: int = 3600
-    """Games of a recipe without stages."""
-    epochs: int = 2
-    """Passes over the games of a recipe without stages."""
+    stages: tuple[Stage, ...] = (Stage(3600, {2: 0.05, 3: 0.2, 4: 0.35, 5: 0.2, 6: 0.2}, epochs=2),)
+    rebuilt: float = 0.25
+    """Share of chats that are rebuilt at some decision, like a fresh one in play."""
+    losers: float = 0.3
+    """Share of the chats of losing seats that are kept. Only winners show how to end a game."""
+    notebook: bool = False
+    """Learn to write what follows from the events before each action."""
+    as_played: bool = False
+    """Write system messages and answers as `arena play` does, for any model; otherwise in the short
+    form of models made from scratch, whose chat template turns the other form into it."""
     seed: int = 0
     tokens_per_batch: int = 4096
     learning_rate: float = 3e-3
@@ -65,6 +76,7 @@ class Recipe:
     muon_rate: float = 3e-3
     """Peak for the matrices (Muon, scaled to AdamW's root mean square)."""
     warmup_steps: int = 100
+    """Steps at the beginning of each stage in which the rates rise."""
     context_weight: float = 0.1
     """Weight in the loss of a token that is read; a token to be written has weight 1."""
     hidden_size: int = 128
@@ -73,32 +85,39 @@ class Recipe:
     head_dim: int = 64
     mlp_size: int = 384
     context_length: int = 2048
-    notebook: bool = False
-    """Learn to write what follows from the events before each action."""
-    stages: tuple[CurriculumStage, ...] = ()
-    """Parts of the curriculum; empty: all games in one part."""
 
-    @property
-    def parts(self) -> tuple[CurriculumStage, ...]:
-        """The stages, or the one stage of a recipe without any."""
-        return self.stages or (CurriculumStage({}, self.players, self.games, epochs=self.epochs),)
 
+SMALL = {"suspects": 3, "weapons": 3, "rooms": 3}
+MIDDLE = {"suspects": 4, "weapons": 4, "rooms": 5}
+FULL_TABLES = {3: 0.25, 4: 0.4, 5: 0.2, 6: 0.15}
+AS_PLAYED = {"novice": 0.6, "novice detective": 0.2, "detective": 0.2}
+"""Opponents in the games that are played: games against novices last longest."""
+LONGEST_NOTED_CHAT = 11_500
+"""About 1,600 tokens of a chat with a notebook: a context of 2,048 with room for a reply."""
+NAMES = "names_seed"
 
 NOTEBOOK_STAGES = (
-    CurriculumStage({"suspects": 3, "weapons": 3, "rooms": 3}, {3: 1.0}, 3000),
-    CurriculumStage({"suspects": 3, "weapons": 3, "rooms": 3}, {3: 1.0}, 3000, "names_seed"),
-    CurriculumStage(
-        {"suspects": 4, "weapons": 4, "rooms": 5}, {3: 0.5, 4: 0.5}, 3000, "names_seed", 0.5
-    ),
+    Stage(3000, {3: 1.0}, SMALL),
+    Stage(3000, {3: 1.0}, SMALL, redrawn=NAMES),
+    Stage(3000, {3: 0.5, 4: 0.5}, MIDDLE, redrawn=NAMES, own_rows=0.5),
     # Read twice: inferences from one of three cards are found late, in some seeds very late.
-    CurriculumStage({}, {3: 0.25, 4: 0.5, 5: 0.15, 6: 0.1}, 6000, "names_seed", 0.5, 2),
+    Stage(6000, FULL_TABLES, redrawn=NAMES, own_rows=0.5, epochs=2),
+    Stage(
+        3000,
+        FULL_TABLES,
+        others=AS_PLAYED,
+        redrawn=NAMES,
+        longest_chat=LONGEST_NOTED_CHAT,
+        own_rows=0.5,
+    ),
 )
-"""Curriculum of decks for a notebook."""
+"""Curriculum for a notebook: small decks, other names, the full deck, and the tables of play."""
+CARDS: Mapping[str, JsonValue] = {"variant": "cards"}
 BOARD_STAGES = (
     # Deductions are the same as with cards alone, whose games are half as long.
-    *(replace(s, options={**s.options, "variant": "cards"}) for s in NOTEBOOK_STAGES[:3]),
-    replace(NOTEBOOK_STAGES[3], options={"variant": "cards"}, games=2500, epochs=1),
-    replace(NOTEBOOK_STAGES[3], games=3000, redrawn="", epochs=1),
+    *(replace(s, options={**s.options, **CARDS}) for s in NOTEBOOK_STAGES[:3]),
+    replace(NOTEBOOK_STAGES[3], options=CARDS, games=2500, epochs=1),
+    replace(NOTEBOOK_STAGES[4], redrawn="", longest_chat=2 * LONGEST_NOTED_CHAT),
 )
 """Curriculum for a notebook on the board, where the names are printed."""
 
@@ -117,42 +136,35 @@ def make_recipe(
 
     The option `players` replaces the mix of player numbers. With `notebook` the model learns to
     write what follows from the events, at the text level `events`, in Cluedo from the bot
-    `detective` and by a curriculum of decks unless `games`, `epochs` or other `options` than
-    `players` and `variant` are given.
+    `detective` and by a curriculum unless `games`, `epochs` or other `options` than `players` and
+    `variant` are given.
 
     Raises UsageError if there is no such game, option or bot, or no exact knowledge to learn from.
     """
-    default = Recipe()
-    levels = default.levels if level is None else {level: 1.0}
-    options = options or {}
-    made = make_game(game, **options)
+    recipe, options = Recipe(seed=seed), options or {}
+    made, is_default = make_game(game, **options), game == recipe.game
+    levels = recipe.levels if level is None else {level: 1.0}
     if notebook:
         placed_knowledge(made, 0)
-        default = replace(default, levels={"events": 1.0}, notebook=True)
-        levels = default.levels if level is None else {level: 1.0}
-        if game == default.game:
-            bot = bot or "detective"
-            if games is epochs is None:
-                default = _with_curriculum(default, options)
-    return replace(
-        default,
-        game=game,
-        options=options,
-        bots=imitated_bots(made, tuple(levels), bot),
-        # A mix of numbers of players suits the recipe's own game only.
-        players=default.players if game == default.game and "players" not in options else {},
-        levels=levels,
-        games=default.games if games is None else games,
-        epochs=default.epochs if epochs is None else epochs,
-        seed=seed,
-    )
+        levels = {level or "events": 1.0}
+        bot = bot or ("detective" if is_default else "")
+        # Losers know as much as winners, and a chat never forgets its notebook.
+        recipe = replace(recipe, notebook=True, losers=1.0, rebuilt=0.0)
+    [stage] = recipe.stages
+    stage = replace(stage, games=games or stage.games, epochs=epochs or stage.epochs)
+    if not is_default or "players" in options:
+        stage = replace(stage, players={})  # The mix of numbers suits the recipe's own game only.
+    recipe = replace(recipe, game=game, options=options, levels=levels, stages=(stage,))
+    if notebook and is_default and games is epochs is None:
+        recipe = _with_curriculum(recipe)
+    return replace(recipe, bots=imitated_bots(made, tuple(levels), bot))
 
 
-def _with_curriculum(recipe: Recipe, options: Mapping[str, JsonValue]) -> Recipe:
-    """Return a recipe of Cluedo with its curriculum, if there is one for these options."""
+def _with_curriculum(recipe: Recipe) -> Recipe:
+    """Return a recipe of Cluedo with its curriculum, if there is one for its options."""
     # `arena train` names all options. Each stage draws its own number of players.
     usual = make_game(recipe.game).options.model_dump(mode="json")
-    changed = {name for name, value in options.items() if value != usual[name]}
+    changed = {name for name, value in recipe.options.items() if value != usual[name]}
     if not changed <= {"players", "variant"}:
         return recipe
     if "variant" not in changed:

@@ -5,16 +5,20 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
+from hashlib import sha256
 from pathlib import Path
 from pickle import UnpicklingError
-from typing import Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from pydantic import JsonValue, TypeAdapter
 
 from arena.core.errors import ArenaError, UsageError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 Batch = TypeVar("Batch")
 STATE = "pretraining.state"
@@ -69,6 +73,10 @@ class Stage(Generic[Batch]):
     chats: int
     """Number of chats that are learned."""
     warmup_steps: int
+    digest: str
+    """SHA-256 of all tokens (`digest_of`): a resumed run must learn the same chats."""
+    enough: float = 1.0
+    """Share of right entries in held-out games at which the stage ends early."""
 
 
 class Student(Protocol[Batch]):
@@ -112,6 +120,8 @@ class PretrainingRun:
     """Steps done of this stage."""
     chats: int = 0
     """Chats of the stages before."""
+    digest: str = ""
+    """That of the stage; empty before its first step."""
     seconds: float = 0.0
     curve: tuple[CurvePoint, ...] = ()
     tensors: Mapping[str, Any] = field(default_factory=dict)
@@ -149,7 +159,7 @@ class PretrainingRun:
         names = sorted(ours.keys() | theirs.keys())
         differ = [name for name in names if ours.get(name) != theirs.get(name)]
         if differ:
-            texts = (f"{name} {theirs.get(name)}, now {ours.get(name)}" for name in differ)
+            texts = (f"{name}: {theirs.get(name)}, now {ours.get(name)}" for name in differ)
             raise UsageError(
                 f"--resume: {out} was started with other settings: {'; '.join(texts)}; use the "
                 "same settings, or name a new --out"
@@ -161,7 +171,7 @@ class PretrainingRun:
         """Write the run; it replaces the one before when it is complete."""
         import torch
 
-        names = ("settings", "stage", "step", "chats", "seconds")
+        names = ("settings", "stage", "step", "chats", "digest", "seconds")
         facts = {name: getattr(self, name) for name in names}
         facts["curve"] = [asdict(point) for point in self.curve]
         draft = out / f".{STATE}.part"
@@ -185,6 +195,12 @@ class PretrainingRun:
         out.mkdir(parents=True, exist_ok=True)
         for number in range(run.stage, student.stages):
             stage = student.prepare(number)
+            if run.step and run.digest != stage.digest:
+                raise UsageError(
+                    f"--resume: the chats of stage {number + 1} differ from those that {out} has "
+                    "learned, by another bot, tokenizer or version of arena; name a new --out"
+                )
+            run = replace(run, digest=stage.digest)
             for point in training_steps(student, stage, number, run.step, measure_every):
                 progress(point)
                 if point.held_out is None:
@@ -192,10 +208,13 @@ class PretrainingRun:
                 notify(str(point))
                 seconds = time.perf_counter() - started
                 run = replace(run, curve=(*run.curve, point), step=point.step, seconds=seconds)
-                if point.step == point.of:
+                is_enough = point.notebook is not None and point.notebook >= stage.enough
+                if point.step == point.of or is_enough:
                     run = replace(run, stage=number + 1, step=0, chats=run.chats + stage.chats)
                 if can_resume:
                     run.write(out, student.state())
+                if is_enough:
+                    break
         figures: dict[str, JsonValue] = {
             **self.settings,
             "chats": run.chats,
@@ -235,6 +254,14 @@ def training_steps(
         )
 
 
+def digest_of(chats: Iterable[NDArray[Any]]) -> str:
+    """Return the SHA-256 of arrays of tokens, in their order."""
+    digest = sha256()
+    for chat in chats:
+        digest.update(chat.tobytes())
+    return digest.hexdigest()
+
+
 def rate_factor(step: int, steps: int, warmup: int) -> float:
     """Return the factor on the learning rate: linear warm-up, then a cosine down to 1/50."""
     # (step + 1): the first step has a rate above 0, step warmup - 1 the full one.
@@ -251,8 +278,11 @@ def threads_for(width: int) -> int:
 
 
 def _flat(settings: Mapping[str, Any]) -> dict[str, JsonValue]:
-    """Return all settings by name."""
-    return {name: value for part in settings.values() for name, value in part.items()}
+    """Return all settings by name, those of a stage with its number."""
+    flat = {name: value for part in settings.values() for name, value in part.items()}
+    for number, stage in enumerate(flat.pop("stages", []), start=1):
+        flat |= {f"{name} of stage {number}": value for name, value in stage.items()}
+    return flat
 
 
 @contextmanager

@@ -159,13 +159,16 @@ class Watcher(Protocol):
         return
 
 
+Delay = float | Callable[[], float]
+
+
 async def play(
     match: Match,
     agents: Sequence[Agent] | None = None,
     *,
     llm: ModelService | None = None,
     watchers: Sequence[Watcher] = (),
-    delay: float = 0.0,
+    delay: Delay = 0.0,
     start: Position | None = None,
 ) -> Episode:
     """Play one game to its end, from its beginning or from a position of another game.
@@ -181,7 +184,7 @@ async def play(
         llm: Answers for the models among the agents that the match seats. If it has a budget, the
             game waits until that covers a whole game.
         watchers: Follow the game, for example a `ReplayWriter`.
-        delay: Seconds to wait after each move.
+        delay: Seconds to wait after each move, or a function that returns them.
         start: Position of a recorded game; its plies are copied, and the seed of the match is for
             what is drawn from there on. A model that has played its seat there with the same
             options plays on in its chat.
@@ -202,7 +205,7 @@ async def _play_watched(
     match: Match,
     agents: Sequence[Agent],
     watchers: Sequence[Watcher],
-    delay: float,
+    delay: Delay,
     start: Position | None,
 ) -> Episode:
     """Play one game and show each ply to the watchers."""
@@ -260,7 +263,7 @@ async def _play_on(
     agents: Sequence[Agent],
     state: State,
     apply: Callable[[int, Answer], None],
-    delay: float,
+    delay: Delay,
 ) -> None:
     """Call `apply` with each move, from this position to the end of the game or the limit."""
     limit, chance = match.turn_limit, stream(match.seed, "chance")
@@ -283,7 +286,8 @@ async def _play_on(
             await asyncio.sleep(started + times.seconds(taken) - time.perf_counter())
         for player, answer in answers.items():
             apply(player, answer)
-        await asyncio.sleep(delay)  # Also lets Ctrl-C in between the moves of bots.
+        # Also lets Ctrl-C in between the moves of bots.
+        await asyncio.sleep(delay() if callable(delay) else delay)
 
 
 def act_out(state: State, rng: random.Random, plies: int | None = None) -> None:

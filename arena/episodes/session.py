@@ -15,7 +15,7 @@ from arena.core.errors import ArenaError, InvalidAction, UsageError
 from arena.core.event import Decision
 from arena.core.observation import Observation
 from arena.core.state import State
-from arena.episodes.match import Match, Watcher, play
+from arena.episodes.match import Delay, Match, Watcher, play
 from arena.episodes.record import Episode, Header, Position
 from arena.llm.backend import ModelService
 
@@ -56,7 +56,7 @@ class GameSession:
         llm: ModelService | None = None,
         watchers: Sequence[Watcher] = (),
         turn_seconds: float | None = None,
-        delay: float = 0.0,
+        delay: Delay = 0.0,
         start: Position | None = None,
     ) -> None:
         """Start the game.
@@ -68,7 +68,8 @@ class GameSession:
             watchers: Follow the game, for example a `ReplayWriter`.
             turn_seconds: Time for one external decision, after which a fallback move is played.
                 None: no limit.
-            delay: Seconds to wait after each move, so that people can follow the others.
+            delay: Seconds to wait after each move, so that people can follow the others, or a
+                function that returns them.
             start: Position of a recorded game at which this one starts.
 
         Raises UsageError if a seat does not exist, or a SPEC names no agent.

@@ -302,6 +302,9 @@ class FamilyGame:
 class GameFamily(Protocol):
     """What a plugin registers for a family."""
 
+    boards: Sequence[str]
+    """Names of games that a page draws as a board, and offers to people."""
+
     def game_class(self, name: str) -> type[Game]:
         """Return the class of the game `name`, without the family; the same one at each call.
 

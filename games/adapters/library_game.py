@@ -273,6 +273,7 @@ class LibraryFamily(ABC):
 
     name: ClassVar[str]
     library: ClassVar[str]
+    boards: Sequence[str] = ()
 
     @abstractmethod
     def known(self) -> Collection[str]:

@@ -362,6 +362,18 @@ function passage(s, room) {
   );
 }
 
+// The squares and rooms that the throw reaches.
+function reached(s, scene) {
+  const squares = (scene.reach?.squares ?? []).map((place) => unitSquare([Math.floor(place / COLUMNS), place % COLUMNS]));
+  const rooms = (scene.reach?.rooms ?? []).map((room) => walls(ROOMS[room]));
+  const light = (d, look) => s("path", { d, "pointer-events": "none", ...look });
+  return [
+    light(squares.join(""), { fill: MARKED, opacity: 0.55, stroke: "#8a7d00", "stroke-width": 1 }),
+    light(rooms.join(""), { fill: "none", stroke: INK, "stroke-width": 9, "stroke-linecap": "square" }),
+    light(rooms.join(""), { fill: "none", stroke: MARKED, "stroke-width": 5, "stroke-linecap": "square" }),
+  ];
+}
+
 function roomShape(s, room, named) {
   const { squares, doors } = ROOMS[room];
   return s("g", { "data-picks": room },
@@ -502,7 +514,8 @@ function boardInWords(scene, before) {
   });
   const brought = weapons.filter((weapon) => scene.weapons[weapon])
     .map((weapon) => `the ${weapon} is in the ${scene.weapons[weapon]}`);
-  const dice = scene.dice ? ` The dice show ${scene.dice.join(" and ")}.` : "";
+  const within = scene.reach?.rooms.length ? ` The throw reaches: ${scene.reach.rooms.join(", ")}.` : "";
+  const dice = scene.dice ? ` The dice show ${scene.dice.join(" and ")}.${within}` : "";
   const weaponWords = brought.join("; ") || "no weapon is on the board";
   return `The board. ${pawnWords.join("; ")}. Weapons: ${weaponWords}.${dice}`;
 }
@@ -521,6 +534,7 @@ function boardFigure(context, scene) {
     ...rooms.filter((room) => !named.includes(room)).map((room) => roomShape(s, room, false)),
     ...rooms.filter((room) => named.includes(room)).map((room) => roomShape(s, room, true)),
     stairs(s, scene, seats.length),
+    ...reached(s, scene),
     ...trails(context, scene, before),
     ...rooms.map((room) => roomName(s, room)),
     ...weaponTokens(context, scene),

@@ -10,11 +10,12 @@ from typing import ClassVar
 
 from pydantic import JsonValue
 
-from arena import Ink, Panel, Tabletop
+from arena import Event, Ink, Panel, Tabletop
 from arena.core.observation import NotesView
+from arena.core.text import pluralize
 from games.cluedo.facts import Facts
 from games.cluedo.rules import board
-from games.cluedo.rules.events import Place
+from games.cluedo.rules.events import DiceThrown, Move, Place
 from games.cluedo.rules.setting import CluedoSetting
 
 # The board
@@ -149,6 +150,14 @@ LEGEND = {
 DOORS_AND_PAWNS = "orange squares: doors; pawns: in the colours of the first letters"
 
 
+PROMPTS: dict[str, JsonValue] = {
+    "move": "Click a room to go there; the throw reaches the bright squares and rooms.",
+    "suggest": "Click a suspect, a weapon and a room.",
+    "accuse": "Click a suspect, a weapon and a room.",
+    "show": "Click the card that you show.",
+}
+
+
 class CluedoView(NotesView):
     """The table: the card grid in two blocks; with a board, the board is at its left.
 
@@ -161,6 +170,13 @@ class CluedoView(NotesView):
     game: CluedoSetting
     notes: Facts
     notes_type = Facts
+
+    _has_thrown = False
+    """The dice were thrown, and the pawn has not been moved."""
+
+    def update(self, event: Event) -> None:
+        super().update(event)
+        self._has_thrown = isinstance(event, DiceThrown)
 
     def tabletop(self) -> Tabletop:
         """Return the table now."""
@@ -182,6 +198,9 @@ class CluedoView(NotesView):
           order asked; `refuter`: the seat that shows a card, or will show one next; `shown`: the
           card, if the viewer saw it.
         - `accusation`: the latest one, until another action follows.
+        - `reach`: squares and rooms that the throw reaches; `asks`: the moves to other rooms, with
+          a warning; both only before the pawn is moved.
+        - `prompts`: what a person clicks for each kind of action.
         - `weapons`: the room of each weapon that was moved; the others lie beside the board.
         """
         facts, game = self.notes, self.game
@@ -195,7 +214,10 @@ class CluedoView(NotesView):
             "player": facts.in_turn if facts.turn else None,
             "suggestion": self._suggestion(),
             "accusation": self._accusation(),
+            "prompts": PROMPTS,
         }
+        if game.has_board and self._has_thrown:
+            scene |= self._reach()
         if game.has_board:
             scene["dice"] = [*facts.dice] if any(facts.dice) else None
             scene["pawns"] = [*facts.places.values()]
@@ -203,6 +225,24 @@ class CluedoView(NotesView):
             moved = zip(weapons, facts.bytes_of("weapons"), strict=True)
             scene["weapons"] = {weapon: rooms[number] for weapon, number in moved if number}
         return scene
+
+    def _reach(self) -> dict[str, JsonValue]:
+        """Return where the pawn in turn can go, and a warning for each room that is too far."""
+        facts, steps = self.notes, sum(self.notes.dice)
+        suspect = self.game.deck.suspects[facts.in_turn]
+        origin = facts.places[suspect]
+        others = [place for other, place in facts.places.items() if other != suspect]
+        occupied = board.bits(place for place in others if isinstance(place, int))
+        walks = {room: board.walk(origin, room, steps, occupied) for room in self.game.deck.rooms}
+        rooms = [room for room, walk in walks.items() if walk.enters and room != origin]
+        asks: dict[str, JsonValue] = {}
+        for room, walk in walks.items():
+            if not walk.enters and room != origin:
+                place = origin if walk.square is None else walk.square
+                left = pluralize(board.steps_to(place, room), "step")
+                asks[str(Move(room))] = f"The throw does not reach the {room}: {left} are missing."
+        squares: list[JsonValue] = [*board.reach(origin, steps, occupied)]
+        return {"reach": {"squares": squares, "rooms": [*rooms]}, "asks": asks}
 
     def _suggestion(self) -> JsonValue:
         facts = self.notes

@@ -320,6 +320,8 @@ class ListedReplayJson(TypedDict):
     """"unfinished": there is no outcome, and the file is no longer written."""
     reason: str
     winners: list[int]
+    is_draw: bool
+    """The game is over, and no player or team has won more than the others."""
     returns: list[float]
     turns: int | None
     decisions: int | None

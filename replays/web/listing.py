@@ -37,6 +37,7 @@ EMPTY_ROW: ListedReplayJson = {
     "status": "unreadable",
     "reason": "",
     "winners": [],
+    "is_draw": False,
     "returns": [],
     "turns": None,
     "decisions": None,
@@ -236,6 +237,10 @@ def _listed(file: ServedFile, header: Header, outcome: OutcomeLine | None) -> Li
         row["status"], row["reason"] = outcome.status, PlayerNames(names).text(outcome.reason)
         seats = range(len(outcome.returns))
         row["winners"] = list(filter(outcome.outcome.is_winner, seats))
+        # Players of one team have no rivals, and a single player has none either.
+        rivals = set(outcome.outcome.teams or seats)
+        ended = outcome.status == "terminated"
+        row["is_draw"] = ended and len(rivals) > 1 and not row["winners"]
         row["returns"], row["turns"] = list(outcome.returns), outcome.turns
         row["decisions"] = outcome.decisions
     return row

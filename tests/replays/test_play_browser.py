@@ -124,13 +124,13 @@ def test_two_people_at_one_table(server: PlayProcess, browser: Browser) -> None:
     """A new game by the form; its links; both play; a page that is loaded again loses nothing."""
     with tab(browser) as host, tab(browser, (390, 844)) as guest:
         host.page.goto(f"{server.base}/play")
-        game = host.page.get_by_role("combobox", name="Game")
+        games = host.page.get_by_role("group", name="Game")
         for name, others in SEATS.items():
-            game.select_option(name)
+            games.get_by_role("radio", name=name).check(force=True)
             expect(host.page.get_by_label("Seat 2").locator("option")).to_have_text(
                 ["a person, by link", *others]
             )
-        game.select_option("tictactoe")
+        games.get_by_role("radio", name="tictactoe").check(force=True)
         host.page.get_by_label("Seat 2").select_option("human")
         host.page.get_by_label("Seconds between moves").fill("0")
         host.page.get_by_role("button", name="Start").click()

@@ -262,6 +262,7 @@ class OpenSpielFamily(LibraryFamily):
     """All games that OpenSpiel registers, by their short names."""
 
     name, library = "open_spiel", "OpenSpiel"
+    boards = ("breakthrough", "checkers", "chess", "connect_four", "go", "hex", "othello")
 
     def known(self) -> Mapping[str, Any]:
         return library.game_types()

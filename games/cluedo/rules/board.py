@@ -164,6 +164,12 @@ def _throw_layers(origin: int | str, steps: int, free: int) -> tuple[list[int], 
     return list(islice(_layers(1 << origin, free | 1 << origin), steps + 1)), steps
 
 
+def reach(origin: int | str, steps: int, occupied: int) -> list[int]:
+    """Return the corridor squares on which a walk of at most `steps` may end."""
+    layers, _ = _throw_layers(origin, steps, WALKABLE & ~occupied)
+    return [n for n in CORRIDOR if n != origin and any(layer >> n & 1 for layer in layers)]
+
+
 @lru_cache(maxsize=1 << 15)
 def walk(origin: int | str, room: str, steps: int, occupied: int) -> Walk:
     """Return the end of a walk from a square (number) or a room (name) to `room`.

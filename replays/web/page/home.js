@@ -3,7 +3,7 @@
 import { Trouble, button, fill, h, spoken } from "./dom.js";
 import { gamesAddress, reportLink } from "./home_address.js";
 import { bytes, date, plural } from "./format.js";
-import { drawRow } from "./list.js";
+import { drawHead, drawRow } from "./list.js";
 
 const UPDATE_INTERVAL = 3000;
 const READING_INTERVAL = 700;
@@ -184,7 +184,7 @@ export class HomePage {
         ? h(
             "div",
             { class: "table few", role: "table", "aria-label": "Newest games" },
-            h("div", { role: "rowgroup" }, games.map((row, at) => drawRow(row, at))),
+            h("div", { role: "rowgroup" }, drawHead(), games.map((row, at) => drawRow(row, at))),
           )
         : h("p", { class: "none" }, all ? "No game matches." : "No games yet."),
       found > games.length || source === "single"

@@ -247,6 +247,12 @@ function exampleOf(folder) {
   return ["arena play cluedo", "--players 3", ...seats, "--no-watch", `--out ${folder}`].join(" ");
 }
 
+// The heads of the columns, where the order is fixed.
+export function drawHead() {
+  const heads = COLUMNS.map(({ key, title }) => h("div", { role: "columnheader", class: `c-${key}` }, title));
+  return h("div", { class: "row head", role: "row" }, heads);
+}
+
 // A row of the list; the home page shows the newest ones.
 export function drawRow(row, at) {
   const cell = (name, ...children) => h("div", { role: "cell", class: `c-${name}` }, ...children);
@@ -289,7 +295,7 @@ function drawPlayers(row) {
 function drawResult(row) {
   const detail = row.status === "unreadable" ? row.error : row.reason;
   return [
-    h("span", { class: "status" }, LABELS.get(row.status)),
+    h("span", { class: "status" }, row.is_draw ? "Draw" : LABELS.get(row.status)),
     detail ? h("span", { class: "path", title: detail }, detail) : null,
     row.branch
       ? h(

@@ -12,6 +12,11 @@ export function rememberedName() {
   return recall(KEY) ?? "";
 }
 
+// Whether the name was asked for, and perhaps left empty.
+export function hasBeenAsked() {
+  return recall(KEY) !== null;
+}
+
 export function rememberName(name) {
   remember(KEY, name);
 }

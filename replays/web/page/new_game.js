@@ -1,8 +1,10 @@
-// The form for a new game: the game, its options, and who sits where.
+// The form for a new game: pictures of the games, the options of one, and who sits where.
 
 import { Trouble, button, fill, h, options } from "./dom.js";
 import { rememberName, rememberedName } from "./names.js";
 import { HELP_NAMES } from "./play_help.js";
+import { drawScene } from "./scene.js";
+import { loadScene } from "./scenes.js";
 import { post } from "./source.js";
 
 const HUMAN = "human";
@@ -17,7 +19,6 @@ export class NewGame {
     this.level = h("select", { onchange: () => this.setLevel() });
     this.trouble = new Trouble();
     this.links = h("section", { class: "panel new-links", hidden: true });
-    const names = form.games.map(({ name }) => [name, describe(name)]);
     const start = () => this.start({ game: this.game.name, seats: [], guided: true });
     this.guided = h("p", { class: "new-guided" }, "First time? ", button("Play a guided game", start, { class: "link" }));
     this.summary = h("p", { class: "muted" });
@@ -26,13 +27,13 @@ export class NewGame {
     this.name = h("input", { type: "text", maxlength: 24, autocomplete: "nickname", value: rememberedName() });
     const levels = form.help.map((level) => [level, HELP_NAMES[level].toLowerCase()]);
     this.help = h("select", null, options(levels, "posterior"));
-    const press = (event) => this.choose(event.target.value);
-    const choose = h("select", { onchange: press }, options(names, this.game.name));
     this.element = h(
       "form",
       { class: "new-game", onsubmit: (event) => this.submit(event) },
       h("h1", null, "New game"),
-      h("section", { class: "panel new-panel" }, h("label", null, h("span", null, "Game"), choose), this.summary, this.guided, this.options),
+      this.links,
+      h("fieldset", { class: "game-cards" }, h("legend", { class: "sr" }, "Game"), form.games.map((game) => this.gameCard(game))),
+      h("section", { class: "panel new-panel" }, this.summary, this.guided, this.options),
       h("section", { class: "panel new-panel", "aria-labelledby": "seats-title" }, h("h2", { id: "seats-title" }, "Players"), h("label", null, h("span", null, "Your name"), this.name), h("label", null, h("span", null, "Level of the others"), this.level), this.seatRows),
       h(
         "section",
@@ -43,9 +44,19 @@ export class NewGame {
       ),
       this.trouble.element,
       h("button", { type: "submit", class: "primary" }, "Start"),
-      this.links,
     );
     this.choose(this.game.name);
+  }
+
+  // A game, with its table in small.
+  gameCard({ name, title, picture }) {
+    const table = h("div", { class: "table-top", "aria-hidden": "true", inert: true });
+    const input = { type: "radio", name: "game", value: name, checked: name === this.game.name, onchange: () => this.choose(name) };
+    if (picture.module)
+      loadScene(picture.module)
+        .then((module) => drawScene(table, module, picture.scene, null, picture, null))
+        .catch(() => {}); // The form is complete without pictures.
+    return h("label", { class: "game-card" }, h("input", input), h("span", { class: "game-picture" }, table), title);
   }
 
   choose(name) {
@@ -74,7 +85,7 @@ export class NewGame {
     const control = option.choices ? choiceOf(option) : inputOf(option);
     this.fields.set(option.name, control);
     if (option.name === "players") control.addEventListener("input", () => this.drawSeats());
-    const label = h("span", null, option.name.replaceAll("_", " "));
+    const label = h("span", null, sentenceCase(option.name));
     return h("label", { title: option.description }, label, control);
   }
 
@@ -159,11 +170,16 @@ export class NewGame {
       location.hash = tokens[0][1];
       return;
     }
+    const isLocal = ["127.0.0.1", "localhost", "[::1]"].includes(location.hostname);
+    const remote = isLocal
+      ? h("p", { class: "muted" }, "These links work on this machine only. For others in your network, start with ", h("code", null, "arena play --web --host 0.0.0.0"), ".")
+      : null;
     const rows = [...tokens.map(([seat, token]) => [`Seat ${Number(seat) + 1}`, token]), ["To watch", spectators]];
     fill(
       this.links,
       h("h2", null, "Send each person one link"),
       h("p", { class: "muted" }, "The game starts when all of them are open. Open your own in another tab."),
+      remote,
       h(
         "dl",
         null,
@@ -176,6 +192,7 @@ export class NewGame {
       ),
     );
     this.links.hidden = false;
+    this.links.scrollIntoView();
     this.links.querySelector("input").focus();
   }
 }
@@ -197,6 +214,11 @@ function inputOf(option) {
 
 function describe(choice) {
   return choice === true ? "yes" : choice === false ? "no" : String(choice).replaceAll("_", " ");
+}
+
+function sentenceCase(name) {
+  const words = describe(name);
+  return words[0].toUpperCase() + words.slice(1);
 }
 
 // Values of options have the type of their default, or are words: "statements".

@@ -26,6 +26,12 @@ export class Pacing {
     if (!this.input.checked) this.flush();
   }
 
+  // Shows everything at once from now on.
+  stop() {
+    this.input.checked = false;
+    this.flush();
+  }
+
   // Takes a message of the server; it is shown after those before it.
   take(message) {
     // The first message, also after a lost connection, repeats everything.

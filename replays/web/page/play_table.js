@@ -3,12 +3,13 @@
 import { Trouble, button, fill, h, panel } from "./dom.js";
 import { Pacing } from "./pacing.js";
 import { Sheet } from "./sheet.js";
-import { Names, rememberName, rememberedName } from "./names.js";
+import { Names, hasBeenAsked, rememberName } from "./names.js";
 import { drawScene } from "./scene.js";
 import { loadScene } from "./scenes.js";
 import { seatLabel } from "./seats.js";
 import { ActionForm } from "./action_form.js";
 import { phrasesOf } from "./selection.js";
+import { Series } from "./series.js";
 import { TableKeys } from "./table_keys.js";
 import { HelpPanel } from "./play_help.js";
 import { Clock } from "./play_clock.js";
@@ -32,9 +33,11 @@ export class PlayTable {
     this.events = [];
     this.module = null;
     this.sizes = [...SIZES];
+    this.series = Series.of(location.hash);
     this.announcements = document.getElementById("announcements");
     this.status = h("p", { class: "play-status", role: "status" });
     this.clock = new Clock();
+    this.skip = button("Skip to the end", () => this.skipToEnd(), { hidden: true });
     this.pacing = new Pacing((message) => this.show(message));
     this.trouble = new Trouble();
     this.table = h("div", { class: "table-top" });
@@ -83,7 +86,7 @@ export class PlayTable {
     const turn = h(
       "section",
       { class: "panel play-turn", "aria-label": "Your turn" },
-      h("div", { class: "play-turn-head" }, this.status, this.hint, this.clock.element),
+      h("div", { class: "play-turn-head" }, this.status, this.skip, this.hint, this.clock.element),
       this.form.element,
     );
     return h(
@@ -139,7 +142,7 @@ export class PlayTable {
 
   // A person without a name may enter one at the table.
   drawNameField() {
-    if (this.seat === null || rememberedName() || this.game.specs[this.seat] !== "human") return null;
+    if (this.seat === null || hasBeenAsked() || this.game.specs[this.seat] !== "human") return null;
     const text = h("input", { type: "text", maxlength: 24, autocomplete: "nickname", placeholder: "your name" });
     const onsubmit = (event) => {
       event.preventDefault();
@@ -222,6 +225,7 @@ export class PlayTable {
     else if (turn) text = "Your turn";
     else if (this.isOut()) text = "You are out of the game, and may watch";
     else if (present?.includes(false)) text = `Waiting for ${this.absent()} to open the link`;
+    this.skip.hidden = Boolean(over || error) || !this.isOut();
     if (this.status.textContent !== text) this.status.textContent = text;
     this.element.classList.toggle("is-turn", Boolean(turn));
     this.clock.show(turn?.until ?? null);
@@ -231,8 +235,14 @@ export class PlayTable {
 
   // Whether the person's player has left the game, as one who dies at night.
   isOut() {
-    const pieces = this.parts.scene?.parts?.flatMap(({ players }) => players ?? []);
-    return this.seat !== null && Boolean(pieces?.find(({ seat }) => seat === this.seat)?.is_out);
+    const { parts, out } = this.parts.scene ?? {};
+    const pieces = parts?.flatMap(({ players }) => players ?? []);
+    return out?.includes(this.seat) || Boolean(pieces?.find(({ seat, is_out: isOut }) => isOut && seat === this.seat));
+  }
+
+  skipToEnd() {
+    this.send({ skip: true });
+    this.pacing.stop();
   }
 
   absent() {
@@ -311,7 +321,8 @@ export class PlayTable {
     const won = over.won === null ? "" : over.won ? " won" : " lost";
     this.result.className = `panel play-result${won}`;
     const review = over.replay && this.seat !== null ? this.reviewLinks(over.replay) : [];
-    fill(this.result, h("h2", null, over.text), h("p", { class: "play-review" }, review));
+    const score = this.seat === null ? null : this.series.add(this.game, over);
+    fill(this.result, h("h2", null, over.text), score ? h("p", null, score) : null, h("p", { class: "play-review" }, review));
     this.announcements.textContent = over.text;
   }
 
@@ -323,10 +334,20 @@ export class PlayTable {
       ? button("Review my mistakes", startReview)
       : null;
     return [
+      button(this.game.name.includes("poker") ? "Next hand" : "Play again", () => this.playAgain(), { class: "primary" }),
       review,
       button("See all cards", () => open({})),
       button("New game", () => location.assign("/play")),
     ];
+  }
+
+  // Another game of the same players, each one seat further on.
+  async playAgain() {
+    try {
+      location.hash = await this.series.next(this.game);
+    } catch (error) {
+      this.trouble.show(error.message);
+    }
   }
 
   setConnection(isOpen) {

@@ -31,6 +31,8 @@ class SeatMessage(BaseModel):
     help: Help | None = None
     advise: bool = False
     """Show what a strong player would do; with `turn`."""
+    skip: bool = False
+    """The only person is out of the game, and wants to see its end at once."""
     name: Annotated[str, Field(max_length=MAX_NAME)] | None = None
     """The person's name from now on."""
 
@@ -86,6 +88,9 @@ class OverJson(TypedDict):
     text: str
     won: bool | None
     """None for a spectator, and where no one can win."""
+    returns: list[float]
+    unit: str
+    """Unit of the returns, such as chips; empty where the players only win or lose."""
     replay: str | None
     """Fragment of the address of the replay in the viewer, if this server shows it."""
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Annotated, NotRequired, TypedDict, cast
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
@@ -16,9 +18,11 @@ from arena.core.game import Game
 from arena.core.seeds import draw_seed
 from arena.core.spec import Spec
 from arena.episodes.branch import position, turns_left
-from arena.episodes.match import Match
+from arena.episodes.match import Match, act_out
 from arena.episodes.replay import Replay
-from arena.plugins.catalog import catalog, game_class, make_game
+from arena.plugins.catalog import catalog, game_class, game_family, make_game
+from replays.analysis.documents import SceneJson
+from replays.analysis.scenes import new_scene, scene_name
 from replays.web.exchange import ReplayForm
 from replays.web.play.documents import HELP_LEVELS, Help
 from replays.web.play.links import WebGameSetup
@@ -35,11 +39,25 @@ class OptionJson(TypedDict):
     high: NotRequired[float]
 
 
+class GamePictureJson(TypedDict):
+    """A position of a random game, which shows what its table looks like."""
+
+    module: str | None
+    """Name of the scene's module; None for a game without a table."""
+    scene: SceneJson
+    name: str
+    options: dict[str, JsonValue]
+    seats: list[str]
+    specs: list[str]
+
+
 class OfferedGameJson(TypedDict):
     """A game that can be chosen."""
 
     name: str
+    title: str
     summary: str
+    picture: GamePictureJson
     players: int
     """Seats with the default options; the option `players` changes it where there is one."""
     has_first_game: bool
@@ -93,7 +111,9 @@ class NewGames:
     def form(self) -> FormJson:
         """Return what can be chosen; a game that cannot be loaded is left out."""
         games = []
-        for name in catalog().names("game"):
+        families = catalog().names("game_family")
+        boards = [f"{each}/{board}" for each in families for board in game_family(each).boards]
+        for name in (*catalog().names("game"), *boards):
             try:
                 games.append(_offered(name))
             except ArenaError:
@@ -175,6 +195,28 @@ def _of_level(game: Game, spec: str) -> str:
     return level_bot(game, level) if level else spec
 
 
+PLIES = 9
+"""Plies of the games in the pictures, after which most tables have something on them."""
+
+
+@lru_cache
+def _picture(name: str) -> GamePictureJson:
+    game = make_game(name)
+    state, scene = game.initial_state(), new_scene(game, None)
+    act_out(state, random.Random(1), PLIES)
+    if scene:
+        for event in state.log.events:
+            scene.update(event)
+    return {
+        "module": scene_name(game),
+        "scene": dict(scene.to_json()) if scene else None,
+        "name": game.name,
+        "options": game.options.model_dump(mode="json"),
+        "seats": list(game.seat_names),
+        "specs": [""] * game.num_players,
+    }
+
+
 def _offered(name: str) -> OfferedGameJson:
     kind = game_class(name)
     game = make_game(name)
@@ -182,7 +224,9 @@ def _offered(name: str) -> OfferedGameJson:
     fields = kind.Options.model_json_schema().get("properties", {})
     return {
         "name": name,
+        "title": name.rpartition("/")[2].replace("_", " ").capitalize(),
         "summary": game.summary,
+        "picture": _picture(name),
         "players": game.num_players,
         "has_first_game": guide is not None and guide.first_game is not None,
         # The easy bot has its level, and the games with a better easy one have theirs.

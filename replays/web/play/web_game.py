@@ -53,6 +53,8 @@ class WebGame(Watcher):
         """
         self.setup = setup
         self.game = setup.match.game
+        self.pace = setup.pace
+        """Seconds between moves."""
         self.quiet_since = time.monotonic()
         """When the last page was closed."""
         self._out, self._stem, self._llm, self._served_as = out, stem, llm, served_as
@@ -120,8 +122,12 @@ class WebGame(Watcher):
         if message.name is not None:
             self.rename(seat, message.name)
             return {}
+        if message.skip:
+            # Other people want to follow the game.
+            self.pace = 0 if len(self.links) == 1 else self.pace
+            return {}
         if message.act is None or message.turn is None:
-            raise UsageError("send 'act' with 'turn', 'help', 'advise' or 'name'")
+            raise UsageError("send 'act' with 'turn', 'help', 'advise', 'skip' or 'name'")
         return self._act(seat, message.act, message.turn, message.sure)
 
     def rename(self, seat: int, name: str) -> None:
@@ -202,7 +208,7 @@ class WebGame(Watcher):
                 llm=self._llm,
                 watchers=(self, writer),
                 turn_seconds=setup.clock,
-                delay=setup.pace,
+                delay=lambda: self.pace,
                 start=setup.start,
             )
         except ArenaError as error:
@@ -297,7 +303,13 @@ class WebGame(Watcher):
         scale = self.game.return_scale
         if seat is not None and scale.has_winner and scale.has_rivals:
             won = outcome.is_winner(seat)
-        return {"text": ending(self.game, outcome, seat), "won": won, "replay": None}
+        return {
+            "text": ending(self.game, outcome, seat),
+            "won": won,
+            "returns": list(outcome.returns),
+            "unit": scale.unit,
+            "replay": None,
+        }
 
 
 def read_action(text: str, observation: Observation) -> Action:

@@ -286,13 +286,13 @@ def write_site(options: SiteOptions) -> int:
     from arena.plugins.catalog import require
 
     require("a leaderboard", ("jinja2",), "web")
-    from replays.leaderboard import make_standings, standings_json, write_page
+    from replays.leaderboard import PAGE, TABLE, make_standings, write_page
 
     if len(options.paths) < 2:
         raise UsageError("name at least one submission, then the folder of the page")
     *folders, out = options.paths
     standings = make_standings([read_submission(folder) for folder in folders])
     write_page(standings, out)
-    text = f"Leaderboard: {out / 'index.html'}; open it in any browser"
-    print_result(options.as_json, standings_json(standings), text)
+    found: dict[str, JsonValue] = {"page": str(out / PAGE), "table": str(out / TABLE)}
+    print_result(options.as_json, found, f"Leaderboard: {out / PAGE}; open it in any browser")
     return 0

@@ -9,8 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import JsonValue
-
 from arena.core.errors import ArenaError
 from arena.core.seeds import stream
 from arena.core.text import UNKNOWN, appearance, decimal, percentage, spreadsheet_row
@@ -306,26 +304,3 @@ def csv_text(standings: Standings) -> str:
         names, usage = (entry.label, card.player, level), (card.usage.tokens / games, cost)
         writer.writerow(spreadsheet_row([*names, *numbers, *usage]))
     return out.getvalue()
-
-
-def standings_json(standings: Standings) -> dict[str, JsonValue]:
-    """Return the numbers of the page."""
-    suite = standings.suite
-    return {
-        "suite": suite.name,
-        "suite_version": suite.version,
-        "entries": [_entry_json(entry) for entry in standings.entries],
-    }
-
-
-def _entry_json(entry: BenchEntry) -> dict[str, JsonValue]:
-    card = entry.submission.card
-    return {
-        "name": entry.label,
-        "player": card.player,
-        "text_level": card.text_level if card.uses_models else None,
-        "rating": entry.rating.model_dump(mode="json"),
-        "ahead": entry.ahead.model_dump(mode="json"),
-        "skills": {name: share.model_dump(mode="json") for name, share in entry.skills.items()},
-        "tasks": {task.task: task.result.model_dump(mode="json") for task in card.tasks},
-    }

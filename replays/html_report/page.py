@@ -16,7 +16,6 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from itertools import pairwise
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
@@ -28,7 +27,6 @@ from arena.evaluation.document import (
     ChartPoint,
     Document,
     ForestChart,
-    LayerChart,
     LineChart,
     Sentence,
     Series,
@@ -310,27 +308,17 @@ def thinned(points: Sequence[ChartPoint]) -> list[ChartPoint]:
 
 def draw(chart: Chart, is_small: bool = False) -> Markup:
     """Draw a chart. Small ones stand three in a row, so their text is larger."""
-    font = LARGE_FONT if is_small else FONT
     label = f"{chart.title}; numbers in the tables"
-    match chart:
-        case ForestChart():
-            return _forest(label, chart)
-        case LineChart():
-            return _lines(label, chart, SMALL if is_small else TALL, font)
-        case LayerChart():
-            return _stacked(label, chart, font)
+    if isinstance(chart, ForestChart):
+        return _forest(label, chart)
+    return _lines(label, chart, *((SMALL, LARGE_FONT) if is_small else (TALL, FONT)))
 
 
 def legend(chart: Chart) -> Iterator[tuple[int, str, str]]:
-    """Yield the colour, the mark and the name of each line or layer that a chart names."""
-    match chart:
-        case LineChart():
-            for line, name in zip(chart.lines, chart.names, strict=False):
-                yield line.color, MARKS[line.marker or 0], name
-        case LayerChart():
-            for layer in chart.layers:
-                if any(layer.values):
-                    yield layer.color, MARKS[1], layer.name
+    """Yield the colour, the mark and the name of each line that a chart names."""
+    if isinstance(chart, LineChart):
+        for line, name in zip(chart.lines, chart.names, strict=False):
+            yield line.color, MARKS[line.marker or 0], name
 
 
 def _lines(label: str, chart: LineChart, height: int, font: int) -> Markup:
@@ -348,31 +336,6 @@ def _lines(label: str, chart: LineChart, height: int, font: int) -> Markup:
         canvas.path([(low, low), (high, high)], "dashed")
     for line in lines:
         canvas.draw(line)
-    return canvas.svg(label)
-
-
-def _stacked(label: str, chart: LayerChart, font: int) -> Markup:
-    at = chart.at
-    groups = _groups(len(at))
-    edges = [at[group[0]] - 0.5 for group in groups] + [at[-1] + 0.5 if at else 0.5]
-    if chart.x.high is not None:  # Half of the last column lies beyond the axis.
-        edges = [min(edge, chart.x.high) for edge in edges]
-    base = [0.0] * len(groups)
-    stacked: list[tuple[int, list[float], list[float]]] = []
-    for layer in chart.layers:
-        means = [math.fsum(layer.values[i] for i in group) / len(group) for group in groups]
-        top = [low + mean for low, mean in zip(base, means, strict=True)]
-        if any(means):
-            stacked.append((layer.color, base, top))
-        base = top
-    y = ChartAxis(ticks=4, low=0.0, high=max([*base, 1e-9]) * 1.04)
-    canvas = Canvas.framed(SMALL, font, chart.x, edges, y, [])
-    for color, low, high in stacked:
-        # Along the upper steps from left to right, and back along the lower ones.
-        steps = list(pairwise(edges))
-        outline = [(end, v) for ends, v in zip(steps, high, strict=True) for end in ends]
-        outline += [(end, v) for ends, v in zip(steps, low, strict=True) for end in ends][::-1]
-        canvas.filled(outline, color, opacity=1.0)
     return canvas.svg(label)
 
 

@@ -82,7 +82,7 @@ def test_a_finished_run(tmp_path: Path) -> None:
         "weight 0.5",
         "Gradient norm",
         "Legal replies",
-        "dropped: no variance",
+        "Dropped groups",
         "learning_rateLearning rate of Adam.0.0010.0003",
         "the disk fills up9",
     ]:

@@ -8,10 +8,7 @@ from math import isclose
 from arena.core.outcome import WIN_RATE
 from arena.core.text import duration_in_words, percentage, pluralize, printable, short_count
 from arena.evaluation.document import (
-    Chart,
     ChartAxis,
-    ChartLayer,
-    LayerChart,
     LineChart,
     Section,
     Series,
@@ -37,8 +34,6 @@ UPDATE_UNITS = {
 }
 MAX_CHARTS = 12
 """Charts of one section. Further metrics of a host are in metrics.jsonl."""
-LAYER_COLORS = (0, 4, 1, 3, 5)
-"""Colours of groups: trained, without variance, incomplete, stale, refused."""
 Points = Mapping[int, Interval]
 """A quantity by step. An unknown value is an Interval without a value."""
 
@@ -55,7 +50,10 @@ def sections(run: TrainingRun) -> Iterator[Section]:
     entropy = metrics.pop("entropy", None)
     reward, *terms = _rewards(records, axis)
     legal, length = _replies(records, axis)
-    groups, times = _layers(records, axis)
+    dropped = _values(records, lambda record: record.groups.dropped)
+    groups = _line("Dropped groups", "of a step; they teach nothing", dropped, axis, 1)
+    seconds = _values(records, lambda record: finite(record.seconds))
+    times = _line("Time of a step", "seconds", seconds, axis, 0)
     learning = (_delta(records, axis), _win_rate(records, axis), reward, entropy, legal)
     work = (groups, *_throughput(records, axis))
     for title, about, charts, is_folded in (
@@ -92,17 +90,11 @@ def cost(run: TrainingRun) -> str:
     return f"{', '.join(facts)}."
 
 
-def is_flat(chart: Chart) -> bool:
+def is_flat(chart: LineChart) -> bool:
     """Return whether a chart of several steps shows one value only."""
-    match chart:
-        case LineChart():
-            points = [point for line in chart.lines for point in line.points]
-            values = [end for p in points for end in (p.y, p.low, p.high) if end is not None]
-            return len(points) > 1 and isclose(min(values), max(values), rel_tol=1e-9)
-        case LayerChart():
-            return len(chart.at) > 1 and all(len({*layer.values}) == 1 for layer in chart.layers)
-        case _:
-            return False
+    points = [point for line in chart.lines for point in line.points]
+    values = [end for p in points for end in (p.y, p.low, p.high) if end is not None]
+    return len(points) > 1 and isclose(min(values), max(values), rel_tol=1e-9)
 
 
 def _line(
@@ -197,25 +189,6 @@ def _values(records: Sequence[StepRecord], value: Callable[[StepRecord], float |
     return {record.step: Interval(value=value(record)) for record in played(records)}
 
 
-def _layers(records: Sequence[StepRecord], axis: ChartAxis) -> tuple[Chart | None, Chart | None]:
-    """Return the groups of each step, and its time, split into parts."""
-    rows = played(records)
-    if not rows:
-        return None, None
-    charts = []
-    for title, about, splits, colors in (
-        ("Groups", "of a step", [group_split(record) for record in rows], LAYER_COLORS),
-        ("Time of a step", "seconds", [time_split(record) for record in rows], range(7)),
-    ):
-        names = key_order(splits)
-        layers = [
-            ChartLayer(name, [split.get(name, 0.0) for split in splits], color)
-            for name, color in zip(names, colors, strict=False)
-        ]
-        charts.append(LayerChart(title, about, layers, [record.step for record in rows], axis))
-    return charts[0], charts[1]
-
-
 def _finite_ends(interval: Interval) -> Interval:
     """Return the interval; without both ends if one of them is unknown."""
     if interval.low is None or interval.high is None:
@@ -226,18 +199,6 @@ def _finite_ends(interval: Interval) -> Interval:
 def played(records: Sequence[StepRecord]) -> list[StepRecord]:
     """Return the records of steps with training games; the starting policy has none."""
     return [record for record in records if record.games]
-
-
-def group_split(record: StepRecord) -> dict[str, float]:
-    """Return the number of groups by result."""
-    groups = record.groups
-    return {
-        "trained": float(groups.trained),
-        "dropped: no variance": float(groups.no_variance),
-        "dropped: incomplete": float(groups.incomplete),
-        **({"dropped: stale": float(groups.stale)} if groups.stale else {}),
-        **({"dropped: refused": float(groups.refused)} if groups.refused else {}),
-    }
 
 
 def time_split(record: StepRecord) -> dict[str, float]:

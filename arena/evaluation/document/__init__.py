@@ -300,15 +300,6 @@ class ChartAxis:
     """Least and greatest possible value: the margin around the data does not exceed them."""
 
 
-@dataclass(frozen=True, slots=True)
-class ChartLayer:
-    """One part of a whole, with a value for each place on the x axis."""
-
-    name: str
-    values: Sequence[float]
-    color: int
-
-
 def points_of(series: Mapping[int, Interval]) -> list[ChartPoint]:
     """Points by rising x; intervals without a value are left out."""
     return [
@@ -347,18 +338,7 @@ class LineChart:
     """True for a dashed line along y = x."""
 
 
-@dataclass(frozen=True, slots=True)
-class LayerChart:
-    """Parts of a whole, stacked in this order: a column of width 1 around each value of `at`."""
-
-    title: str
-    about: str
-    layers: Sequence[ChartLayer]
-    at: Sequence[float]
-    x: ChartAxis
-
-
-Chart = ForestChart | LineChart | LayerChart
+Chart = ForestChart | LineChart
 
 
 # Documents

@@ -374,9 +374,9 @@ function reached(s, scene) {
   ];
 }
 
-function roomShape(s, room, named) {
+function roomShape(s, room, named, isFar) {
   const { squares, doors } = ROOMS[room];
-  return s("g", { "data-picks": room },
+  return s("g", { "data-picks": room, ...(isFar ? { class: "far" } : {}) },
     s("path", { d: squares.map(unitSquare).join(""), fill: FLOORS[room], stroke: FLOORS[room] }),
     s("path", {
       d: walls(ROOMS[room]), fill: "none", stroke: WALL, "stroke-width": named ? 7 : 3.5,
@@ -524,6 +524,7 @@ function boardFigure(context, scene) {
   const { s, before, seats } = context;
   const named = scene.suggestion?.cards ?? [];
   const rooms = Object.keys(ROOMS);
+  const isFar = (room) => Boolean(scene.reach) && !scene.reach.rooms.includes(room);
   return s("svg", {
       viewBox: "-8 -8 592 616", class: "cluedo-board", role: "img",
       "aria-label": boardInWords(scene, before),
@@ -531,8 +532,8 @@ function boardFigure(context, scene) {
     s("rect", { x: -8, y: -8, width: 592, height: 616, rx: 10, fill: "#1d332b" }),
     corridors(s),
     ...starts(s),
-    ...rooms.filter((room) => !named.includes(room)).map((room) => roomShape(s, room, false)),
-    ...rooms.filter((room) => named.includes(room)).map((room) => roomShape(s, room, true)),
+    ...rooms.filter((room) => !named.includes(room)).map((room) => roomShape(s, room, false, isFar(room))),
+    ...rooms.filter((room) => named.includes(room)).map((room) => roomShape(s, room, true, isFar(room))),
     stairs(s, scene, seats.length),
     ...reached(s, scene),
     ...trails(context, scene, before),
@@ -588,7 +589,8 @@ function unseen(context, scene, holder, seen) {
 }
 
 function seatPanel(context, scene, holder) {
-  const { h, seats, specs } = context;
+  const { h, seats, specs, choose } = context;
+  const spec = choose ? "" : specs[holder]; // Of interest in a replay.
   const has = cardsWith(scene, holder, "X");
   const turn = scene.player === holder ? " cluedo-turn" : "";
   const out = scene.out.includes(holder) ? " cluedo-out" : "";
@@ -597,8 +599,8 @@ function seatPanel(context, scene, holder) {
     h("div", { class: "cluedo-name" },
       ...(suspect ? [sign(context, scene, suspect, 22)] : []),
       h("span", {}, seats[holder]), ...badges(context, scene, holder),
-      h("span", { class: "cluedo-small", title: specs[holder] ?? "" },
-        [suspect, specs[holder]].filter(Boolean).join(" · "))),
+      h("span", { class: "cluedo-small", title: spec ?? "" },
+        [suspect, spec].filter(Boolean).join(" · "))),
     pile(context, scene, has, ...unseen(context, scene, holder, has.length)),
   );
 }

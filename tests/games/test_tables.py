@@ -8,7 +8,16 @@ from typing import Any
 import pytest
 from reach import makes, picked, unreached
 
-from arena.core.view import Offer, Stepper, draw_tabletop
+from arena.core.view import (
+    Display,
+    Offer,
+    Panel,
+    Squares,
+    Stepper,
+    Tile,
+    TileRow,
+    draw_tabletop,
+)
 from arena.plugins.catalog import make_game
 from arena.testing.facets import check_targets
 from arena.testing.positions import random_positions
@@ -58,6 +67,19 @@ def test_a_blocked_action_is_one_of_the_game_and_not_legal(
     monkeypatch.setattr(HanabiView, "_blocked", lambda _: [(action, "Not now.")])
     with pytest.raises(AssertionError, match=fault):
         check_targets(make_game("hanabi"), 1)
+
+
+def test_a_line_that_has_won_and_a_sunk_ship_are_marked() -> None:
+    """The text of a display is empty, since other parts say the same."""
+    marked = {"tictactoe": "win", "battleship": "sunk", "codenames": "covered"}
+    for name, look in marked.items():
+        game = make_game(name)
+        *_, last = random_positions(game, 1)
+        table = draw_tabletop(game, last.state.log.events, None)
+        assert table is not None and isinstance(table.panels[0], Squares)
+        tiles = [tile for row in table.panels[0].rows for tile in row.tiles]
+        assert look in {tile.look for tile in tiles}
+    assert Display("Latest bids", (TileRow((Tile("3"),)),)).panel() == Panel("")
 
 
 def test_phrases_are_whole_words() -> None:

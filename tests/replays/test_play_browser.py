@@ -67,6 +67,8 @@ def test_a_whole_game_on_the_board(server: PlayProcess, browser: Browser) -> Non
         room = page.locator("svg .pickable[data-picks='Lounge']")
         room.wait_for()
         room.click(position={"x": 30, "y": 60})
+        page.get_by_text("The throw does not reach the Lounge").wait_for()
+        page.get_by_role("button", name="Yes: move Lounge").click()
         page.locator(".play-event", has_text="Miss Scarlett goes to").first.wait_for()
         page.get_by_label("Probabilities").check()
         page.locator(".play-help table.grid").wait_for()

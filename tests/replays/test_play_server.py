@@ -215,6 +215,15 @@ def test_an_irrevocable_action_is_confirmed(server: PlayProcess) -> None:
     person.close()
 
 
+def test_a_person_may_skip_the_pauses_of_bots(server: PlayProcess) -> None:
+    person = server.join(server.table("kuhn_poker", ["human", "bot:random"], pace=60)[0])
+    person.wait("turn")
+    assert person.send(skip=True) == {}
+    play_out([person], random.Random(1))
+    assert sum(person.parts["over"]["returns"]) == 0
+    assert person.parts["over"]["unit"] == "chips"
+
+
 def test_the_clock_plays_a_fallback(server: PlayProcess) -> None:
     [token, _] = server.table("kuhn_poker", ["human", "bot:random"], clock=1)
     before = time.time()

@@ -356,7 +356,12 @@ def test_the_words_of_the_board(page: Page) -> None:
     state = cluedo(ROLL, variant="classic")
     state.apply(CHANCE, Throw(6, 5))
     before = seen(state)
+    assert "Lounge" in before["reach"]["rooms"]
+    assert "move Kitchen" in before["asks"] and "move Lounge" not in before["asks"]
+    ends = {board.walk(board.STARTS[0], room, 11, 0).square for room in board.LETTERS} - {None}
+    assert ends <= {*before["reach"]["squares"]}
     state.apply(0, Move("Lounge"))
+    assert "reach" not in seen(state)
     words = show(page, state, None, before)
     assert "Miss Scarlett is in the Lounge (it was in the corridor, row 1, column 17)" in words
     assert "The dice show 6 and 5." in words and "Turn 1, Player 0, dice 6 + 5" in words

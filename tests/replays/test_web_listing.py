@@ -43,6 +43,7 @@ def test_games_are_found_in_all_folders(folder: Path) -> None:
     assert one["players"] == ["bot:random", "bot:random"]
     assert one["status"] == "terminated" and one["error"] is None
     assert one["winners"] == [last["winner"]] and one["returns"] == last["returns"]
+    assert not one["is_draw"]
     assert (one["turns"], one["decisions"]) == (last["turns"], last["decisions"])
     assert one["bytes"] == (folder / "one.jsonl").stat().st_size
     assert one["branch"] is None and one["variant"] is None

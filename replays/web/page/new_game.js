@@ -52,9 +52,9 @@ export class NewGame {
   gameCard({ name, title, picture }) {
     const table = h("div", { class: "table-top", "aria-hidden": "true", inert: true });
     const input = { type: "radio", name: "game", value: name, checked: name === this.game.name, onchange: () => this.choose(name) };
-    if (picture.module)
-      loadScene(picture.module)
-        .then((module) => drawScene(table, module, picture.scene, null, picture, null))
+    if (picture.scene)
+      loadScene(picture.scene)
+        .then((module) => drawScene(table, module, picture.position, null, picture, null))
         .catch(() => {}); // The form is complete without pictures.
     return h("label", { class: "game-card" }, h("input", input), h("span", { class: "game-picture" }, table), title);
   }

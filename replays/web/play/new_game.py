@@ -21,8 +21,9 @@ from arena.episodes.branch import position, turns_left
 from arena.episodes.match import Match, act_out
 from arena.episodes.replay import Replay
 from arena.plugins.catalog import catalog, game_class, game_family, make_game
-from replays.analysis.documents import SceneJson
-from replays.analysis.scenes import new_scene, scene_name
+from replays.analysis.documents import GameFactsJson, SceneJson
+from replays.analysis.scenes import new_scene
+from replays.analysis.timeline import game_facts
 from replays.web.exchange import ReplayForm
 from replays.web.play.documents import HELP_LEVELS, Help
 from replays.web.play.links import WebGameSetup
@@ -39,16 +40,11 @@ class OptionJson(TypedDict):
     high: NotRequired[float]
 
 
-class GamePictureJson(TypedDict):
+class GamePictureJson(GameFactsJson):
     """A position of a random game, which shows what its table looks like."""
 
-    module: str | None
-    """Name of the scene's module; None for a game without a table."""
-    scene: SceneJson
-    name: str
-    options: dict[str, JsonValue]
-    seats: list[str]
     specs: list[str]
+    position: SceneJson
 
 
 class OfferedGameJson(TypedDict):
@@ -207,14 +203,8 @@ def _picture(name: str) -> GamePictureJson:
     if scene:
         for event in state.log.events:
             scene.update(event)
-    return {
-        "module": scene_name(game),
-        "scene": dict(scene.to_json()) if scene else None,
-        "name": game.name,
-        "options": game.options.model_dump(mode="json"),
-        "seats": list(game.seat_names),
-        "specs": [""] * game.num_players,
-    }
+    position = dict(scene.to_json()) if scene else None
+    return {**game_facts(game), "specs": [""] * game.num_players, "position": position}
 
 
 def _offered(name: str) -> OfferedGameJson:

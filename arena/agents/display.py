@@ -29,8 +29,6 @@ STYLES: dict[Tone, str] = {
     "muted": "dim",
     "seat0": "white on blue",
     "seat1": "black on bright_yellow",
-    "seat2": "black on bright_green",
-    "seat3": "white on magenta",
     "seat4": "white on blue",
 }
 """Style of a tile in a terminal; they stay legible on dark and on light backgrounds."""

@@ -36,8 +36,6 @@ Tone = Literal[
     "muted",
     "seat0",
     "seat1",
-    "seat2",
-    "seat3",
     "seat4",
 ]
 Look = Literal["", "covered", "small", "sunk", "win"]
@@ -228,7 +226,6 @@ class Offer:
     action: str
     steppers: tuple[Stepper, ...]
     title: str = ""
-    button: str = "Offer"
     own: int = 0
     """The first so many steppers are of the viewer's own share, whose value is shown."""
 

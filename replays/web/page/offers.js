@@ -12,7 +12,7 @@ export class OfferForm {
     this.outputs = offer.steppers.map(() => h("output", { class: "stepper-value" }));
     this.ends = [];
     this.total = h("span", { class: "offer-total", role: "status" });
-    this.ready = button(offer.button ?? "Offer", () => this.play(this.text()), {
+    this.ready = button("Offer", () => this.play(this.text()), {
       class: "primary",
       "data-choice": "offer",
     });

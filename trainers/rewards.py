@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import cast
 
 from arena import Assessment, Game
+from arena.agents.chat import attempts_in
 from arena.core.action import CHANCE
 from arena.core.errors import ArenaError, UsageError
 from arena.core.event import Ply
@@ -41,7 +42,7 @@ from arena.episodes.measurement import (
 from arena.episodes.record import Episode
 from arena.plugins.catalog import catalog
 from trainers.config.config import CreditName
-from trainers.trajectory import Judgement, Judgements, recorded_attempts
+from trainers.trajectory import Judgement, Judgements
 
 __all__ = [
     "RewardBreakdown",
@@ -378,8 +379,7 @@ def _reply_failures(ply: Ply) -> list[object]:
 
     Requests that the provider did not answer gave no reply and are left out.
     """
-    attempts = recorded_attempts(ply.decision)
-    failures = [attempt.get("failure") for attempt in attempts if isinstance(attempt, dict)]
+    failures = (attempt.failure for attempt in attempts_in(ply.decision))
     return [failure for failure in failures if failure != "provider_error"]
 
 

@@ -17,11 +17,8 @@ from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import NamedTuple, Protocol, TypeAlias
 
-from pydantic import JsonValue
-
 from arena.agents.notebook import NOTES_END, split_entry
 from arena.core.errors import ArenaError
-from arena.core.event import Decision
 from arena.llm.backend import Message
 
 
@@ -166,13 +163,6 @@ class TrajectoryGroup:
     def with_trajectories(self, trajectories: Sequence[Trajectory]) -> TrajectoryGroup:
         """Return a copy with other trajectories."""
         return replace(self, trajectories=tuple(trajectories))
-
-
-def recorded_attempts(decision: Decision) -> list[JsonValue]:
-    """Return the requests to a model at a decision as JSON (`Attempt`); none of another agent."""
-    # Details are JSON of any shape.
-    attempts = decision.details.get("attempts")
-    return attempts if isinstance(attempts, list) else []
 
 
 Encode = Callable[[Sequence[Message]], list[int]]

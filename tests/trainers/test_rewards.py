@@ -157,7 +157,11 @@ def test_format(attempts: Sequence[list[Any]], fallbacks: int, expected: float) 
     moves: list[Decision | Action] = []
     for number, each in enumerate(attempts):
         failure = "none was legal" if number < fallbacks else None
-        moves += [Decision(END, failure, {"attempts": each}), END, END]
+        moves += [
+            Decision(END, failure, {"attempts": [{"messages": []} | one for one in each]}),
+            END,
+            END,
+        ]
     assert value("format", *moves) == expected
 
 

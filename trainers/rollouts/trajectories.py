@@ -10,22 +10,22 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from arena.agents.chat import Attempt
+from arena.agents.chat import Attempt, attempts_in
 from arena.core.action import CHANCE
 from arena.core.errors import ArenaError, StopPlaying, UsageError
 from arena.core.game import Game
 from arena.episodes.record import Episode
 from arena.llm.backend import Message
 from trainers.rewards import RewardBreakdown
-from trainers.trajectory import SampledToken, Trajectory, Turn, recorded_attempts
+from trainers.trajectory import SampledToken, Trajectory, Turn
 
 
 def decided_attempts(episode: Episode, seat: int) -> Iterator[tuple[int, Attempt]]:
     """Yield each request for a move of the seat's model, in order, with the number of the ply."""
     for ply in episode.plies:
         if ply.player == seat and ply.player != CHANCE:
-            for raw in recorded_attempts(ply.decision):
-                yield ply.number, Attempt.model_validate(raw)
+            for attempt in attempts_in(ply.decision):
+                yield ply.number, attempt
 
 
 def attempts_of(episode: Episode, seat: int) -> Iterator[Attempt]:
@@ -54,10 +54,10 @@ class DecisionStatus:
 def decision_statuses(episode: Episode, seat: int) -> Iterator[DecisionStatus]:
     """Yield the status of each decision for which the seat's model was asked."""
     for ply in episode.plies:
-        attempts = recorded_attempts(ply.decision)
+        attempts = attempts_in(ply.decision)
         if ply.player == seat and ply.player != CHANCE and attempts:
             # Only the last one counts: after earlier failures the chat was shortened or repeated.
-            last = Attempt.model_validate(attempts[-1])
+            last = attempts[-1]
             failed, too_long = last.failure == "provider_error", last.cause == "context_length"
             yield DecisionStatus(failed and not too_long, failed and too_long)
 

@@ -29,7 +29,7 @@ from typing import ClassVar, Literal, TypedDict
 from pydantic import Field, JsonValue, SecretStr
 
 from arena.agents.agent import Seat
-from arena.agents.chat import Attempt, ChatMode, ChatOptions
+from arena.agents.chat import ChatMode, ChatOptions, attempts_in
 from arena.agents.chat_agent import ChatAgent
 from arena.core.errors import ArenaError, StopPlaying, UsageError
 from arena.core.event import Decision
@@ -46,7 +46,7 @@ from backends.openai_http import HTTPBackend
 from trainers.credit import GAME, Credit
 from trainers.rewards import Rewards, SeatEpisode
 from trainers.rollouts.trajectories import decided_attempts
-from trainers.trajectory import Judgements, recorded_attempts, reply_judgements
+from trainers.trajectory import Judgements, reply_judgements
 from trainers.verifiers.package import MODEL
 
 require("a package for verifiers", ("verifiers",), "verifiers")
@@ -154,10 +154,10 @@ class ModelSeat:
 
 def _unanswered(decision: Decision) -> str:
     """Return why the provider gave no answer; empty if it did, or if the chat was too long."""
-    attempts = recorded_attempts(decision)
+    attempts = attempts_in(decision)
     if not attempts:
         return ""
-    last = Attempt.model_validate(attempts[-1])
+    last = attempts[-1]
     # A chat that is too long even after shortening is the model's own fault.
     failed = last.failure == "provider_error" and last.cause != "context_length"
     return last.excerpt if failed else ""

@@ -91,7 +91,7 @@ from .episodes.replay import read_replay as read_replay
 from .episodes.replay import verify as verify
 from .episodes.session import GameSession as GameSession
 from .episodes.session import SeatTurn as SeatTurn
-from .evaluation.aggregation import report_run as report_run
+from .evaluation.aggregation import read_report as read_report
 from .evaluation.store import load_run as load_run
 from .llm.backend import Backend as Backend
 from .llm.backend import Choice as Choice

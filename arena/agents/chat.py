@@ -9,11 +9,11 @@ newest notes of the model itself stay.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from arena.agents.notebook import own_notes
 from arena.agents.reply.reading import Reading, ReplyFailure
@@ -21,7 +21,7 @@ from arena.core.errors import ArenaError, BackendError, FailureCause
 from arena.core.event import Decision
 from arena.core.game import Game
 from arena.core.observation import Observation, TextLevel
-from arena.core.text import neutralise
+from arena.core.text import first_fault, neutralise, shorten
 from arena.llm.backend import (
     Choice,
     Completion,
@@ -282,15 +282,30 @@ class Attempt(BaseModel):
         return self.model_dump(mode="json", exclude_defaults=True)
 
 
-_ATTEMPTS = TypeAdapter(list[Attempt])
+def parse_attempts(
+    details: Mapping[str, JsonValue],
+) -> tuple[list[Attempt], list[tuple[JsonValue, str]]]:
+    """Return the attempts in the details of a decision, and each other record with its fault.
+
+    Details are JSON of any shape: a replay may come from a stranger.
+    """
+    listed = details.get("attempts", [])
+    attempts: list[Attempt] = []
+    invalid: list[tuple[JsonValue, str]] = []
+    for record in listed if isinstance(listed, list) else [listed]:
+        try:
+            attempts.append(Attempt.model_validate(record))
+        except ValidationError as error:
+            invalid.append((record, first_fault(error, "it")))
+    return attempts, invalid
 
 
 def attempts_in(decision: Decision) -> list[Attempt]:
-    """Return the attempts in the details of a decision. Raises ArenaError for other details."""
-    try:
-        return _ATTEMPTS.validate_python(decision.details.get("attempts") or [])
-    except ValidationError as error:
-        raise ArenaError(f"the recorded attempts are invalid: {error.errors()[0]}") from None
+    """Return the attempts of a decision. Raises ArenaError if a record is none."""
+    attempts, invalid = parse_attempts(decision.details)
+    if invalid:
+        raise ArenaError(f"the recorded attempts are invalid: {shorten(invalid[0][1])}")
+    return attempts
 
 
 def non_default_fields(sampling: Sampling) -> dict[str, JsonValue]:

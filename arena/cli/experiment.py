@@ -397,11 +397,11 @@ class ExperimentRun:
 
     def _show(self, results: Results, planned: int) -> Sequence[PlayerReport]:
         """Write and print the report of the finished games; return its players."""
-        from arena.evaluation.aggregation import report_of_run
+        from arena.evaluation.aggregation import finish_report
         from arena.evaluation.document.tables import document
 
         folder, seed = results.folder, results.experiment.seed
-        report = report_of_run(self._results, planned, results.add_look(planned)).model_copy(
+        report = finish_report(self._results, planned, results.add_look(planned)).model_copy(
             update={"settings": self._settings, "seed": seed, "results": str(folder)}
         )
         location = f"Results: {folder}"

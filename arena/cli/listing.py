@@ -21,7 +21,7 @@ from arena.llm.environment import config_table
 
 if TYPE_CHECKING:
     from arena.evaluation.document import Grid
-    from arena.plugins.catalog import CatalogEntry
+    from arena.plugins.catalog import CatalogEntry, OptionJson
 
 
 class GamesOptions(OutputOptions):
@@ -120,24 +120,25 @@ def _print_family(family: dict[str, Any]) -> None:
 def describe(name: str) -> dict[str, Any]:
     """Return name, players, summary, bots and options of a game; options by their JSON schema."""
     from arena.agents.seating import bot_names
-    from arena.plugins.catalog import game_class
+    from arena.plugins.catalog import game_class, options_of
 
     name = name.partition(":")[0]
     game = game_class(name)
-    fields = game.Options.model_json_schema().get("properties", {})
+    listed = options_of(game)
     options = [
         {
-            "name": option,
-            "default": field.get("default"),
-            "allowed": _allowed(field),
-            "description": field.get("description", ""),
+            "name": option["name"],
+            "default": option["default"],
+            "allowed": _allowed(option),
+            "description": option["description"],
         }
-        for option, field in fields.items()
+        for option in listed
     ]
     # A fixed number is an attribute of the class; else an option decides.
     players = str(game.num_players) if isinstance(game.num_players, int) else "?"
-    if "players" in fields:
-        players = _allowed(fields["players"]).replace(" to ", "-")
+    for option in listed:
+        if option["name"] == "players":
+            players = _allowed(option).replace(" to ", "-")
     return {
         "name": name,
         "players": players,
@@ -147,12 +148,11 @@ def describe(name: str) -> dict[str, Any]:
     }
 
 
-def _allowed(field: dict[str, Any]) -> str:
-    if "enum" in field:
-        return ", ".join(map(str, field["enum"]))
-    if "minimum" in field:
-        return f"{field['minimum']} to {field['maximum']}"
-    return str(field.get("type", "any"))
+def _allowed(option: OptionJson) -> str:
+    if "low" in option:
+        return f"{option['low']} to {option['high']}"
+    is_choice = option["type"] != "boolean" and "choices" in option
+    return ", ".join(map(str, option["choices"])) if is_choice else option["type"]
 
 
 def list_agents(options: OutputOptions) -> int:

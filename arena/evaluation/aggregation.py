@@ -338,7 +338,7 @@ def _notes(sample: Sample, game: Game) -> Iterator[str]:
         )
 
 
-def stored_report(results: Results) -> Report:
+def report_results(results: Results) -> Report:
     """Return the report of the games at the start of the schedule that are finished.
 
     A game counts once all games before it are finished: short games finish first, so the games
@@ -355,27 +355,27 @@ def stored_report(results: Results) -> Report:
         raise ArenaError(f"{results.folder}: its games are not those of its settings") from None
     if not aggregator.games:
         raise ArenaError(f"{results.folder}: no game is finished yet")
-    report = report_of_run(aggregator, len(experiment.schedule), len(experiment.looks))
+    report = finish_report(aggregator, len(experiment.schedule), len(experiment.looks))
     seed = settings.get("seed")
     return report.model_copy(
         update={"seed": seed if isinstance(seed, int) else None, "settings": dict(settings)}
     )
 
 
-def report_run(folder: Path | str) -> Report:
+def read_report(folder: Path | str) -> Report:
     """Return the report of a run: results of players with intervals, differences, notes.
 
     `arena.evaluation.document.tables.document` makes its sentences and tables. Raises ArenaError
     for a folder that cannot be read, or without a finished game.
 
-        >>> report = report_run("runs/eval/cluedo-cards-4p-seed1-detective")
+        >>> report = read_report("runs/eval/cluedo-cards-4p-seed1-detective")
         >>> report.players[0].win_rate.value
     """
     with Results.read(folder) as results:
-        return stored_report(results)
+        return report_results(results)
 
 
-def report_of_run(aggregator: Aggregator, planned: int, looks: int) -> Report:
+def finish_report(aggregator: Aggregator, planned: int, looks: int) -> Report:
     """Return the report of a run, with a note if its number of games may depend on its results.
 
     `planned` are the games of its schedule, `looks` those at its results (`stopping_reason`).

@@ -11,9 +11,9 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from pydantic import JsonValue, ValidationError
+from pydantic import JsonValue
 
-from arena.agents.chat import Attempt
+from arena.agents.chat import Attempt, parse_attempts
 from arena.core.action import CHANCE
 from arena.core.analysis import Measure, Measurements, WeightedSum, sum_measurements
 from arena.core.errors import ArenaError
@@ -179,8 +179,7 @@ def _of_replies(details: Mapping[str, JsonValue]) -> dict[str, WeightedSum]:
 
     A replay may come from an unknown source: malformed parts are left out.
     """
-    attempts = details.get("attempts")
-    parts = [_of_reply(raw) for raw in attempts] if isinstance(attempts, list) else []
+    parts = [_of_reply(attempt) for attempt in parse_attempts(details)[0]]
     beliefs = details.get("beliefs")
     if isinstance(beliefs, dict):
         # The reply to a question beside the chat costs tokens but is no attempt to act.
@@ -197,11 +196,7 @@ def _amount(value: JsonValue) -> float:
     return float(value) if 0 <= value <= MAX_AMOUNT else 0.0
 
 
-def _of_reply(raw: JsonValue) -> dict[str, WeightedSum]:
-    try:
-        attempt = Attempt.model_validate(raw)
-    except ValidationError:
-        return {}
+def _of_reply(attempt: Attempt) -> dict[str, WeightedSum]:
     measurements = {
         # Weight 1 per reply: the measure is the share of legal replies.
         LEGAL_RATE: WeightedSum(float(attempt.failure is None)),

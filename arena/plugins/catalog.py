@@ -25,7 +25,7 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, NotRequired, Protocol, TypedDict, TypeVar
 
 from pydantic import JsonValue
 
@@ -338,6 +338,37 @@ def game_class(name: str) -> type[Game]:
     if not (isinstance(found, type) and issubclass(found, Game)):
         raise ArenaError(f"{catalog().source('game', name)} is {found!r}, not a subclass of Game")
     return found
+
+
+class OptionJson(TypedDict):
+    """An option of a game, for lists and forms."""
+
+    name: str
+    description: str
+    default: JsonValue
+    type: str
+    choices: NotRequired[list[JsonValue]]
+    low: NotRequired[float]
+    high: NotRequired[float]
+
+
+def options_of(game: type[Game]) -> list[OptionJson]:
+    """Return the options of a game."""
+    options: list[OptionJson] = []
+    for name, field in game.Options.model_json_schema().get("properties", {}).items():
+        option: OptionJson = {
+            "name": name,
+            "description": field.get("description", ""),
+            "default": field.get("default"),
+            "type": field.get("type", "any"),
+        }
+        choices = [False, True] if option["type"] == "boolean" else field.get("enum")
+        if choices:
+            option["choices"] = choices
+        elif "minimum" in field:
+            option |= {"low": field["minimum"], "high": field["maximum"]}
+        options.append(option)
+    return options
 
 
 def make_game(name: str | Game, /, **options: JsonValue) -> Game:

@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
-from pydantic import JsonValue, ValidationError
+from pydantic import JsonValue
 
 from arena import CHANCE, Message
-from arena.agents.chat import Attempt
+from arena.agents.chat import Attempt, parse_attempts
 from arena.llm.tokens import common_prefix_length
 from replays.analysis.documents import (
     AttemptJson,
@@ -57,27 +57,18 @@ AttemptsByPly = Mapping[int, RecordedAttempts]
 def read_attempts(timeline: Timeline, seat: int) -> AttemptsByPly:
     """Return all attempts of one seat."""
     return {
-        entry.ply.number: _parse_attempts(entry.ply.decision.details["attempts"])
+        entry.ply.number: _recorded_attempts(entry.ply.decision.details)
         for entry in timeline.plies
         if entry.ply.player == seat and "attempts" in entry.ply.decision.details
     }
 
 
-def _parse_attempts(records: JsonValue) -> RecordedAttempts:
-    parsed = RecordedAttempts()
-    for record in records if isinstance(records, list) else [records]:
-        try:
-            attempt = Attempt.model_validate(record)
-        except ValidationError:
-            if len(parsed.invalid) < MAX_ATTEMPTS:
-                parsed.invalid.append(record)
-            continue
-        # Every request is kept, also beyond the limit: later prompts build on it.
-        if len(parsed.attempts) < MAX_ATTEMPTS:
-            parsed.attempts.append(attempt)
-        messages = tuple(Message(line.role, line.content) for line in attempt.messages)
-        parsed.requests.append(SentRequest(attempt.kept, messages))
-    return parsed
+def _recorded_attempts(details: Mapping[str, JsonValue]) -> RecordedAttempts:
+    attempts, invalid = parse_attempts(details)
+    # Every request is kept, also beyond the limit: later prompts build on it.
+    requests = [SentRequest(attempt.kept, attempt.messages) for attempt in attempts]
+    records = [record for record, _ in invalid[:MAX_ATTEMPTS]]
+    return RecordedAttempts(attempts[:MAX_ATTEMPTS], requests, records)
 
 
 def decision_json(timeline: Timeline, number: int, attempts: AttemptsByPly) -> DecisionJson | None:

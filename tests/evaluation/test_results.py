@@ -28,7 +28,7 @@ from arena.core.analysis import WeightedSum
 from arena.core.errors import ArenaError, UsageError
 from arena.core.spec import redacted
 from arena.core.version import __version__
-from arena.evaluation.aggregation import stored_report
+from arena.evaluation.aggregation import report_results
 from arena.evaluation.records import GameResult, Role, SeatResult, Slot
 from arena.evaluation.store import Results, is_written_to
 
@@ -556,4 +556,4 @@ def test_a_report_of_a_strangers_games_is_refused_in_one_line(
         games = (path / "games.jsonl").read_text()
         (path / "games.jsonl").write_text(games.replace('"player","seat"', '"baseline","seat"'))
     with Results.read(path) as results, pytest.raises((ArenaError, UsageError), match=told):
-        stored_report(results)
+        report_results(results)

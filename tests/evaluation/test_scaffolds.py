@@ -12,7 +12,7 @@ import pytest
 from arena.cli import run
 from arena.cli.evaluate import scaffolded
 from arena.core.errors import UsageError
-from arena.evaluation.aggregation import EvaluationAggregator, stored_report
+from arena.evaluation.aggregation import EvaluationAggregator, report_results
 from arena.evaluation.document.tables import document
 from arena.evaluation.records import GameResult, SeatResult, Slot
 from arena.evaluation.report import Report
@@ -116,7 +116,7 @@ def test_the_command_compares_verifies_and_resumes(
     report = Report.model_validate_json(capsys.readouterr().out)
     assert [player.games for player in report.players] == [3, 3]
     with Results.read(out) as results:
-        stored = stored_report(results)
+        stored = report_results(results)
     assert stored.comparisons == report.comparisons and stored.players == report.players
 
 

@@ -22,7 +22,7 @@ from arena.episodes.match import Match
 from arena.evaluation.aggregation import (
     EvaluationAggregator,
     TournamentAggregator,
-    report_run,
+    read_report,
 )
 from arena.evaluation.analysis import AnalysisAggregator
 from arena.evaluation.document import Grid
@@ -257,7 +257,7 @@ RUNS = Path(__file__).parent / "data" / "runs"
 
 @pytest.mark.parametrize("folder", sorted(RUNS.iterdir()), ids=lambda folder: folder.name)
 def test_a_stored_run_has_the_same_report(folder: Path) -> None:
-    report = report_run(folder)
+    report = read_report(folder)
     shown = document(report, 5).markdown(explain=True)
     assert f"{shown}\n" == (folder / "report.md").read_text(encoding="utf-8")
     games = load_run(folder)

@@ -16,7 +16,7 @@ from home_folder import ATTACK, fill_folder, write_records, write_run
 from training_rows import rows
 from web_viewer import WebViewer, record, serving
 
-from arena.evaluation.aggregation import stored_report
+from arena.evaluation.aggregation import report_results
 from arena.evaluation.document.tables import document
 from arena.evaluation.store import Results
 from replays.analysis.documents import ListedReplayJson
@@ -123,7 +123,7 @@ def test_links_and_pipes_are_refused(tmp_path: Path, folder: Path) -> None:
 def test_reports_of_evaluations(server: WebViewer, folder: Path) -> None:
     page = server.get("/report/experiment/eval/strong/report").body.decode()
     with Results.read(folder / "eval" / "strong") as results:
-        shown = document(stored_report(results))
+        shown = document(report_results(results))
     assert "bot:strong" in str(shown.headline[0]) and "30 games" in shown.facts
     assert all(title in page for title in (shown.title, *(s.title for s in shown.sections)))
     assert '<a href="/">Home</a>' in page and "within=eval%2Fstrong" in page

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from pydantic import JsonValue, ValidationError
+from pydantic import JsonValue
 
-from arena.agents.chat import Attempt, requests_of
+from arena.agents.chat import Attempt, parse_attempts, requests_of
 from arena.agents.chat_agent import NO_ANSWER
 from arena.core.errors import ReplayError
 from arena.core.event import Ply
@@ -177,14 +177,10 @@ def _replies(plies: Sequence[Ply], seat: int) -> list[ModelReply]:
 
 def _attempts(ply: Ply) -> list[Attempt]:
     """Return the requests at this decision. Raises ReplayError for impossible values."""
-    listed = ply.decision.details.get("attempts", [])
     where = f"ply {ply.number + 1}: attempts"
-    try:
-        # A value that is no list raises TypeError, which is reported as well.
-        attempts = [Attempt.model_validate(raw) for raw in listed]  # type: ignore[union-attr]
-    except (ValidationError, TypeError) as error:
-        fault = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
-        raise ReplayError(f"{where}: {shorten(fault)}") from None
+    attempts, invalid = parse_attempts(ply.decision.details)
+    if invalid:
+        raise ReplayError(f"{where}: {shorten(invalid[0][1])}")
     # A request that was too long for the model does not count as an attempt.
     counted = sum(attempt.cause != "context_length" for attempt in attempts)
     if counted > MAX_ATTEMPTS:

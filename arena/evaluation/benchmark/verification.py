@@ -8,9 +8,9 @@ from functools import partial
 from itertools import chain
 from pathlib import Path
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
-from arena.agents.chat import Attempt, opening
+from arena.agents.chat import attempts_in, opening
 from arena.agents.scaffold import INSTRUCTION
 from arena.core.analysis import WeightedSum
 from arena.core.errors import ArenaError
@@ -32,7 +32,6 @@ from arena.evaluation.benchmark.submission import (
 from arena.evaluation.records import GameResult, SeatResult
 from arena.evaluation.scoring import PER_GAME, measure_game
 
-_ATTEMPTS = TypeAdapter(list[Attempt])
 GAMES_AHEAD = 8
 """Games per worker whose check starts before an earlier one has ended."""
 
@@ -113,7 +112,7 @@ def _reply_faults(replay: Replay, game: Game, episode: Episode) -> Iterator[str]
         system = opening(game, options, limit).content
         declared = [system, f"{system}\n{INSTRUCTION}"]
     for ply in episode.plies:
-        for attempt in _ATTEMPTS.validate_python(ply.decision.details.get("attempts", [])):
+        for attempt in attempts_in(ply.decision):
             for name in PER_GAME:
                 if fault := amount_fault(name, getattr(attempt, name) or 0):
                     yield f"ply {ply.number + 1}: {name}: {fault}"

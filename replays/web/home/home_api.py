@@ -14,7 +14,7 @@ from starlette.routing import BaseRoute, Route
 
 from arena.core.errors import ArenaError
 from arena.core.text import pluralize
-from arena.evaluation.aggregation import stored_report
+from arena.evaluation.aggregation import report_results
 from arena.evaluation.document import Document
 from arena.evaluation.document.tables import document as report_document
 from arena.evaluation.store import Results
@@ -109,7 +109,7 @@ class HomeApi:
 
 def _experiment(files: FileSet) -> Document:
     with Results.read(files.location) as results:
-        planned, report = len(results.slots), stored_report(results)
+        planned, report = len(results.slots), report_results(results)
     if files.is_written():
         count = f"{report.games} of {pluralize(planned, 'game')}"
         stopped = f"The run was stopped at {count}, perhaps because of its results."

@@ -6,7 +6,7 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Annotated, NotRequired, TypedDict, cast
+from typing import Annotated, TypedDict
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
@@ -20,24 +20,20 @@ from arena.core.spec import Spec
 from arena.episodes.branch import position, turns_left
 from arena.episodes.match import Match, act_out
 from arena.episodes.replay import Replay
-from arena.plugins.catalog import catalog, game_class, game_family, make_game
+from arena.plugins.catalog import (
+    OptionJson,
+    catalog,
+    game_class,
+    game_family,
+    make_game,
+    options_of,
+)
 from replays.analysis.documents import GameFactsJson, SceneJson
 from replays.analysis.scenes import new_scene
 from replays.analysis.timeline import game_facts
 from replays.web.exchange import ReplayForm
 from replays.web.play.documents import HELP_LEVELS, Help
 from replays.web.play.links import WebGameSetup
-
-
-class OptionJson(TypedDict):
-    """An option of a game, as a field of the form."""
-
-    name: str
-    description: str
-    default: JsonValue
-    choices: NotRequired[list[JsonValue]]
-    low: NotRequired[float]
-    high: NotRequired[float]
 
 
 class GamePictureJson(GameFactsJson):
@@ -211,7 +207,6 @@ def _offered(name: str) -> OfferedGameJson:
     kind = game_class(name)
     game = make_game(name)
     guide = game.text.guide()
-    fields = kind.Options.model_json_schema().get("properties", {})
     return {
         "name": name,
         "title": name.rpartition("/")[2].replace("_", " ").capitalize(),
@@ -222,21 +217,5 @@ def _offered(name: str) -> OfferedGameJson:
         # The easy bot has its level, and the games with a better easy one have theirs.
         "bots": [f"bot:{bot}" for bot in bot_names(name) if bot != "easy"],
         "levels": {each: level_bot(game, each) for each in LEVELS},
-        "options": [_option(each, field) for each, field in fields.items()],
+        "options": options_of(kind),
     }
-
-
-def _option(name: str, field: Mapping[str, JsonValue]) -> OptionJson:
-    option: OptionJson = {
-        "name": name,
-        "description": str(field.get("description", "")),
-        "default": field.get("default"),
-    }
-    if isinstance(field.get("enum"), list):
-        option["choices"] = cast("list[JsonValue]", field["enum"])
-    elif field.get("type") == "boolean":
-        option["choices"] = [False, True]
-    elif isinstance(field.get("minimum"), int | float):
-        option["low"] = cast("float", field["minimum"])
-        option["high"] = cast("float", field["maximum"])
-    return option

@@ -89,7 +89,8 @@ def rope_angles(architecture: Architecture, positions: Tensor) -> Tensor:
     """Return angle (p, j) = p * frequency j in radians: float64 [positions, head_dim / 2].
 
     Frequency j is theta^(-2j / head_dim), scaled as in Llama 3.1 if the architecture says so. In
-    float64 and on the CPU, so that all devices compute the same angles.
+    float64, so that all devices compute the same angles, and on the device of the positions: a copy
+    of them would wait for it.
     """
     head_dim, scaling = architecture.head_dim, architecture.scaling
     # exponents: 2j / head_dim, shape [head_dim / 2].
@@ -105,7 +106,7 @@ def rope_angles(architecture: Architecture, positions: Tensor) -> Tensor:
         low, high = scaling.low_freq_factor, scaling.high_freq_factor
         kept = ((rotations - low) / (high - low)).clip(0, 1)
         frequencies = kept * frequencies + (1 - kept) * frequencies / scaling.factor
-    return torch.outer(positions.double().cpu(), frequencies)
+    return torch.outer(positions.double(), frequencies.to(positions.device))
 
 
 MAX_LORA_RANK = 4096

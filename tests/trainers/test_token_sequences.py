@@ -198,13 +198,14 @@ def test_with_judged_credit_the_advantage_is_that_of_the_action(chat: ChatTokeni
     assert chat.encode_answer(entry + action) == ids[:-1], "no token spans the end of the entry"
     first = turn(entry + action, ids, [-1.0] * len(ids), messages=[ask("who")])
     illegal = replace(turn("rope", ids[:2], [-1.0] * 2, messages=[ask("no")]), is_legal=False)
-    won, lost = Trajectory((first, illegal)).with_reward(1.0), Trajectory(())
+    won = Trajectory((first, illegal)).with_reward(1.0).with_judgements({})
+    lost = Trajectory(())
     group = TrajectoryGroup((won, lost))
     whole, of_action = (
         token_sequences(Credit(name, {"illegal": 2.0}).assign([group]), chat)[0]
         for name in ("game", "judged")
     )
-    assert whole.advantages == [0.5] * len(ids) + [-1.5] * 2
+    assert whole.advantages == [0.5] * (len(ids) + 2)
     rest = len(parts[1]) + 1
     assert of_action.advantages == [0.0] * len(parts[0]) + [0.5] * rest + [-1.5] * 2
     assert of_action.sampled_positions == whole.sampled_positions

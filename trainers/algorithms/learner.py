@@ -155,25 +155,23 @@ class Learner:
     ) -> dict[str, float]:
         """Change the weights by one minibatch, and return the means over its trained tokens."""
         count = sum(len(batch.targets) for batch in batches)  # Trained tokens of the minibatch.
-        # Sums over the tokens of the minibatch, which are divided by `count` at the end.
-        sums = dict.fromkeys(("loss", "entropy", "kl", "kl_reference", "clipped", "ratio"), 0.0)
+        # Sums of each micro-batch over its tokens, which are divided by `count` at the end. They
+        # stay on the device until then: to read one would wait for all that was asked of it.
+        sums: dict[str, list[Tensor]] = {}
         references = self._reference_logprobs(batches, options, reference)
 
         def losses() -> Iterator[Tensor]:
             for batch, known in zip(batches, references, strict=True):
-                loss, entropy, kl = self._micro_batch_loss(batch, options, known)
-                sums["loss"] += loss.loss.item()
-                sums["entropy"] += entropy
-                sums["kl"] += kl
-                sums["kl_reference"] += loss.kl_reference.item()
-                sums["clipped"] += float(loss.clipped)
-                sums["ratio"] += loss.ratios.sum().item()
+                loss, parts = self._micro_batch_loss(batch, options, known)
+                for name, value in parts.items():
+                    sums.setdefault(name, []).append(value.detach())
                 # Each micro-batch is divided by the same number, so the gradients add up.
                 yield loss.loss / divisor
 
         norm = self.descend(losses(), options)
         # `norm` is that of the divided gradient already.
-        return {name: value / count for name, value in sums.items()} | {"grad_norm": norm}
+        totals = {name: sum(value.item() for value in values) for name, values in sums.items()}
+        return {name: value / count for name, value in totals.items()} | {"grad_norm": norm}
 
     def descend(self, losses: Iterable[Tensor], options: UpdateOptions) -> float:
         """Do one step of the optimizer on the sum of scalar losses; return the gradient's L2 norm.
@@ -235,8 +233,8 @@ class Learner:
 
     def _micro_batch_loss(
         self, batch: MicroBatch, options: UpdateOptions, reference: ReferenceLogprobs | None
-    ) -> tuple[LossSums, float, float]:
-        """Return the loss, the sum of entropies and the sum of KL estimates, in nats."""
+    ) -> tuple[LossSums, dict[str, Tensor]]:
+        """Return the loss, and sums over the tokens by name, in nats."""
         targets = batch.targets.to(self.device)
         # Log-probabilities with and entropies without gradients, [trained] each.
         scores = self.score(batch.packed, options)
@@ -245,9 +243,15 @@ class Learner:
         # Between the weights: p_old is the policy's own probability here, without the temperature
         # and the grammar of the sampler.
         gaps = (scores.logprobs - targets.policy_logprobs).detach()
-        divergence = (gaps.exp() - 1 - gaps).sum().item()
         loss = policy_loss(scores.logprobs, targets, options, reference)
-        return loss, scores.entropies.sum().item(), divergence
+        return loss, {
+            "loss": loss.loss,
+            "entropy": scores.entropies.sum(),
+            "kl": (gaps.exp() - 1 - gaps).sum(),
+            "kl_reference": loss.kl_reference,
+            "clipped": loss.clipped,
+            "ratio": loss.ratios.sum(),
+        }
 
     def save(self, folder: Path, facts: Mapping[str, JsonValue]) -> None:
         """Write a Hugging Face folder that exists completely or not at all.

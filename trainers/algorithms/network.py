@@ -336,8 +336,7 @@ def _rotation(architecture: Architecture, positions: Tensor) -> tuple[Tensor, Te
     # The angles are the same for both halves of a head: [rows, 1, head_dim]; the axis of size 1
     # broadcasts over the heads.
     angles = rope_angles(architecture, positions).repeat(1, 2)[:, None]
-    device = positions.device
-    return angles.cos().float().to(device), angles.sin().float().to(device)
+    return angles.cos().float(), angles.sin().float()
 
 
 def _rotate(x: Tensor, rotation: tuple[Tensor, Tensor]) -> Tensor:

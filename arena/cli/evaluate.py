@@ -190,25 +190,13 @@ def _measure_finished(options: EvalOptions) -> int:
     return 0
 
 
-def headings(reports: Sequence[Report]) -> list[str]:
-    """Return a heading for each report: its game, and the options in which it differs.
+def heading(report: Report) -> str:
+    """Return the game, its options, the text level and the number of games."""
+    from arena.evaluation.document import options_in_words
 
-    Only options that differ between reports of the same name are listed.
-    """
-    from arena.evaluation.document.tables import game_name
-
-    options = [
-        {**report.options, "text level": report.settings["text_level"] or "none, only bots played"}
-        for report in reports
-    ]
-    texts = []
-    for report, own in zip(reports, options, strict=True):
-        name = game_name(report)
-        same = [o for r, o in zip(reports, options, strict=True) if game_name(r) == name]
-        differing = [key for key in own if any(other.get(key) != own[key] for other in same)]
-        words = [f"{key.replace('_', ' ')}: {own[key]}" for key in differing]
-        texts.append("; ".join([f"{name}, {pluralize(report.games or 0, 'game')}", *words]))
-    return texts
+    level = report.settings["text_level"] or "only bots played"
+    words = [report.game, *options_in_words(report.options), f"text level: {level}"]
+    return ", ".join([*words, pluralize(report.games or 0, "game")])
 
 
 def _output(analyses: GroupedAnalyses, options: ReportOptions) -> None:
@@ -220,4 +208,5 @@ def _output(analyses: GroupedAnalyses, options: ReportOptions) -> None:
     skipped: list[JsonValue] = [
         {"path": str(each.path), "reason": each.reason} for each in analyses.skipped
     ]
-    options.output_all(reports, headings(reports) if len(reports) > 1 else [""], skipped=skipped)
+    titles = list(map(heading, reports)) if len(reports) > 1 else [""]
+    options.output_all(reports, titles, skipped=skipped)

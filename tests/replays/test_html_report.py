@@ -197,7 +197,7 @@ def test_each_kind_has_its_results_and_nothing_harmful(
     page = page_of(report, tmp_path)
     assert page.source == page_of(report, tmp_path).source, "equal reports have equal bytes"
     assert_harmless(page)
-    assert "4 players · classic · no open · 120 games" in page.text and "limit 3" in page.text
+    assert "4 players · classic · 120 games" in page.text and "no open, limit 3" in page.text
     for said in ["bot:detective", "3 games had fallback moves", "Information per question"]:
         assert said in page.text
     assert "Bits gained over bits that could be gained." in page.text

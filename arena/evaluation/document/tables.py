@@ -52,7 +52,7 @@ ENTROPY = Measure("entropy", "Remaining entropy", "bits", "lower", "")
 MIN_DEALS = 5
 """Deals that a point of a line needs to be drawn: few deals give wide intervals, which would hide
 the other points."""
-MAX_FACTS = 3
+MAX_FACTS = 2
 """Options of the game below the title; all are among the settings."""
 MOST_LINES = 7
 """Lines of one chart; the players beyond are in its table."""
@@ -166,7 +166,8 @@ def leaderboard(report: Report) -> Grid:
             add("bounds of won", lambda player: amount_range(player.no_fallback.bounds))
     opponents = f" against {', '.join(report.against)}" if report.against else ""
     games = pluralize(report.games or 0, "game")
-    title = f"{game_name(report)}: {games}{opponents}; 95 % intervals"
+    words = ", ".join([report.game, *options_in_words(report.options)[:MAX_FACTS]])
+    title = f"{words}: {games}{opponents}; 95 % intervals"
     return Grid(title, list(columns), list(zip(*columns.values(), strict=True)), COLUMNS)
 
 
@@ -180,15 +181,6 @@ def outcomes(report: Report) -> Grid:
     headings = ["player", *shares[:-1], "with fallback"]
     won = f"; won{par_text(report.par)}" if report.par is not None else ""
     return Grid(f"Outcomes, in shares of each player's seats{won}", headings, rows, COLUMNS)
-
-
-def game_name(report: Report) -> str:
-    """Return the game and its main options in a few words."""
-    options = report.options
-    words = [report.game, options.get("variant")]
-    if "players" in options:
-        words.append(f"{options['players']} players")
-    return " ".join(str(word) for word in words if word)
 
 
 def differences(report: Report) -> Grid:

@@ -94,3 +94,19 @@ def test_every_move_of_a_popular_game_is_a_click_on_its_board(name: str) -> None
         legal = list(state.legal_actions(player))
         assert set(unreached(table.panels, list(map(str, legal)))) <= {"pass"}
         state.apply(player, rng.choice(legal))
+
+
+def test_the_moves_of_chess_are_chosen_by_squares() -> None:
+    """Its moves have numbers; a piece and a square choose one, whose button has its name."""
+    pytest.importorskip("pyspiel")
+    game = make_game("open_spiel/chess")
+    state = game.initial_state()
+    player = state.to_act[0]
+    table = draw_tabletop(game, state.log.witnessed[player], player)
+    assert table is not None
+    board = table.panels[0]
+    assert isinstance(board, Squares)
+    assert set(table.wording) == {str(action) for action in state.legal_actions(player)}
+    tiles = {tile.title[:2]: tile for row in board.rows for tile in row.tiles}
+    [move] = {*tiles["e2"].picks} & {*tiles["e4"].picks}
+    assert table.wording[move] == "e4" and not tiles["e5"].picks

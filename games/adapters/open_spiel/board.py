@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
+from typing import Any
 
 from arena import Panel, Squares, Tabletop, Tile, TileRow
 from arena.core.view import Tone
@@ -23,6 +24,7 @@ LEAST = 3
 """Rows and columns of a board, at least."""
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _FEN = re.compile(r"(?:[a-zA-Z1-9?]+/){3,}[a-zA-Z1-9?]+")
+_POSITION = re.compile(r"(?:[a-zA-Z1-8]+/){7}[a-zA-Z1-8]+ [wb] \S+ \S+ \d+ \d+")
 _SIDE = re.compile(r"\s*(?:(\d{1,2})(?=\D))?\s*(.*?)\s*(?:(?<=[^\d])\1)?\s*")
 _CELL = re.compile(r"[A-Za-z0-9.+*#@?-]")
 _SQUARE = re.compile(r"(?<![a-z0-9])([a-z])(\d{1,2})(?![a-z0-9])")
@@ -172,6 +174,7 @@ class OpenSpielView(LibraryView):
 
     def __init__(self, game: LibraryGame, seat: int | None) -> None:
         super().__init__(game, seat)
+        self.seat = seat
         self._notation: Notation | None = None
         if opening := game.openings[seat or 0]:
             self.update(opening)
@@ -185,4 +188,34 @@ class OpenSpielView(LibraryView):
             self._notation = Notation.of(list(map(str, self._game.actions)), board)
         lines = (*board.others, *self._moves)[-4:]
         squares = draw_board("", board, self._notation)
-        return Tabletop((squares, Panel("", lines=lines)) if lines else (squares,))
+        wording: dict[str, str] = {}
+        if squares.shape == "chequered":
+            squares, wording = self._with_numbered_moves(squares, board)
+        panels = (squares, Panel("", lines=lines)) if lines else (squares,)
+        return Tabletop(
+            panels, wording=wording, prompts={"move": "Click a piece, then its square."}
+        )
+
+    def _with_numbered_moves(
+        self, squares: Squares, board: GridBoard
+    ) -> tuple[Squares, dict[str, str]]:
+        """Return a board of chess whose squares choose moves by number, and the moves' names."""
+        fen = next((found[0] for line in self._shown if (found := _POSITION.search(line))), "")
+        picks: dict[tuple[int, int], list[str]] = {}
+        wording: dict[str, str] = {}
+        game: Any = self._game
+        can_choose = bool(fen) and self.seat is not None
+        state: Any = game.spiel.new_initial_state(fen) if can_choose else None
+        for number in state.legal_actions() if can_choose else ():
+            after, move = read_board(str(state.child(number))), f"move {number}"
+            wording[move] = state.action_to_string(number)
+            for row, cells in enumerate(after.rows if after else ()):
+                for column, cell in enumerate(cells):
+                    if cell != board.rows[row][column]:
+                        picks.setdefault((row, column), []).append(move)
+        rows = []
+        for row, each in enumerate(squares.rows):
+            tiles = enumerate(each.tiles)
+            made = [replace(tile, picks=(*picks.get((row, at), ()),)) for at, tile in tiles]
+            rows.append(replace(each, tiles=tuple(made)))
+        return replace(squares, rows=tuple(rows)), wording

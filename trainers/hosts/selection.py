@@ -138,15 +138,8 @@ def disk_problem(folder: Path) -> str:
 
 def raise_problems(host: str, problems: Sequence[str]) -> None:
     """Raise UsageError with all problems in one message; empty strings are ignored."""
-    problems = [problem for problem in problems if problem]
-    if not problems:
-        return
-    if len(problems) == 1:
-        raise UsageError(f"--trainer-host {host} cannot run here: {problems[0]}")
-    numbered = "; ".join(f"({number}) {text}" for number, text in enumerate(problems, 1))
-    raise UsageError(
-        f"--trainer-host {host} cannot run here, for {len(problems)} reasons: {numbered}"
-    )
+    if known := "; and ".join(filter(None, problems)):
+        raise UsageError(f"--trainer-host {host} cannot run here: {known}")
 
 
 @dataclass(frozen=True, slots=True)

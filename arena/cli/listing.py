@@ -124,21 +124,12 @@ def describe(name: str) -> dict[str, Any]:
 
     name = name.partition(":")[0]
     game = game_class(name)
-    listed = options_of(game)
-    options = [
-        {
-            "name": option["name"],
-            "default": option["default"],
-            "allowed": _allowed(option),
-            "description": option["description"],
-        }
-        for option in listed
-    ]
+    options = [{**option, "allowed": _allowed(option)} for option in options_of(game)]
     # A fixed number is an attribute of the class; else an option decides.
     players = str(game.num_players) if isinstance(game.num_players, int) else "?"
-    for option in listed:
+    for option in options:
         if option["name"] == "players":
-            players = _allowed(option).replace(" to ", "-")
+            players = str(option["allowed"]).replace(" to ", "-")
     return {
         "name": name,
         "players": players,

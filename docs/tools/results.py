@@ -30,6 +30,9 @@ from typing import Any
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "results"
 MARKED = re.compile(r"(<!-- results: ([\w-]+) -->\n).*?(<!-- /results -->)", flags=re.S)
+CHOOSING, REPORTING = 700_000_000, 900_000_000
+"""Values of --seed: deals by which a model, a pass or a form is chosen, and deals that only measure
+what is published, once for each model."""
 PLAYERS = (3, 4, 6)
 """Table sizes of the ladder."""
 REPORTED = {
@@ -213,6 +216,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "ladder": ladder,
     "clue-tiny": clue_tiny,
     "players": players,
+    "notebook-window": stored("notebook-window"),
     "benchmark-mini": benchmark("mini"),
     "credit": stored("credit"),
     "coverage": stored("coverage"),

@@ -31,6 +31,13 @@ def test_each_figure_names_its_origin(path: Path) -> None:
         assert entry.get("commit") or entry.get("published_in")
 
 
+def test_deals_for_reports_only_measure_what_is_published() -> None:
+    for path in STORED:
+        report = json.loads(path.read_text(encoding="utf-8")).get("report", {})
+        is_published = path.stem.startswith("reported-")
+        assert (report.get("seed") == results.REPORTING) == is_published, path.stem
+
+
 def test_a_result_is_stored_with_its_origin(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

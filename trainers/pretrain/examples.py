@@ -17,7 +17,6 @@ import numpy as np
 from arena.agents.chat import DETAILS, HOW_TO_ANSWER
 from arena.agents.notebook import row_ends, split_entry
 from arena.core.game import Game
-from arena.core.observation import TextLevel
 from arena.plugins.catalog import make_game
 from trainers.pretrain.corpus import MAX_WHOLE_ACTIONS, SHORT_INSTRUCTION, Demonstration
 from trainers.pretrain.notebook import placed_knowledge
@@ -155,8 +154,6 @@ class Example:
     ids: NDArray[np.int32]
     is_target: NDArray[np.bool_]
     """Marks the tokens that the model learns to write; the others are context."""
-    level: TextLevel
-    players: int
     entries: tuple[tuple[int, int], ...] = ()
     """First token of each notebook entry, and the one behind it."""
 
@@ -183,8 +180,6 @@ def encode(demonstration: Demonstration, tokenizer: PreTrainedTokenizerFast) -> 
     return Example(
         np.array(ids, dtype=np.int32),
         np.array(is_target),
-        demonstration.level,
-        demonstration.players,
         tuple(entries),
     )
 

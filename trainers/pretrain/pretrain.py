@@ -82,17 +82,15 @@ def pretrain(
     can_resume = corpus is None  # Chats that are given would be missing in a resumed run.
     if corpus is None and len(recipe.stages) == 1:
         corpus = play_stage(recipe, 0)
-    tokenizer = tokenizer_for(recipe, sample_texts(recipe) if corpus is None else corpus)
+    sample = corpus
+    if sample is None:
+        stages = range(len(recipe.stages))
+        sample = [chat for n in stages for chat in play_stage(recipe, n, SAMPLED_GAMES)]
+    tokenizer = tokenizer_for(recipe, sample)
     model = new_model(recipe, tokenizer)
     student = NewModel.of(model, recipe, device, tokenizer, notify, corpus, finish)
     notify(f"{len(tokenizer)} tokens, {student.parameters / 1e6:.2f} M parameters")
     return run.complete(student, out, MEASURE_EVERY, notify, progress, can_resume)
-
-
-def sample_texts(recipe: Recipe) -> list[Demonstration]:
-    """Return chats of the first games of each stage, for the tokenizer."""
-    stages = range(len(recipe.stages))
-    return [chat for number in stages for chat in play_stage(recipe, number, SAMPLED_GAMES)]
 
 
 def play_stage(recipe: Recipe, number: int, games: int | None = None) -> list[Demonstration]:
@@ -212,7 +210,7 @@ class NewModel:
         # A generator of its own: the number of held-out chats does not change the order.
         self.validation[:] = batches(held_out[:MOST_MEASURED], recipe, np.random.default_rng(0))
         digest = digest_of(batch.ids.numpy() for batch in plan)
-        return Stage(plan, len(examples), recipe.warmup_steps, digest, part.enough)
+        return Stage(plan, len(examples), recipe.warmup_steps, digest)
 
     def state(self) -> dict[str, Any]:
         states = {f"optimizer {n}": o.state_dict() for n, o in enumerate(self.optimizers)}

@@ -36,8 +36,6 @@ class Stage:
     """Characters of the longest chat. A longer one is shortened, as in play; 0: none is."""
     own_rows: float = 0.0
     """Share of chats in which the notebook reads what the model would have written."""
-    enough: float = 1.0
-    """Share of right entries in held-out games at which the stage ends before its games do."""
     epochs: int = 1
     """Passes over the games."""
 

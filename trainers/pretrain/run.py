@@ -75,8 +75,6 @@ class Stage(Generic[Batch]):
     warmup_steps: int
     digest: str
     """SHA-256 of all tokens (`digest_of`): a resumed run must learn the same chats."""
-    enough: float = 1.0
-    """Share of right entries in held-out games at which the stage ends early."""
 
 
 class Student(Protocol[Batch]):
@@ -208,13 +206,10 @@ class PretrainingRun:
                 notify(str(point))
                 seconds = time.perf_counter() - started
                 run = replace(run, curve=(*run.curve, point), step=point.step, seconds=seconds)
-                is_enough = point.notebook is not None and point.notebook >= stage.enough
-                if point.step == point.of or is_enough:
+                if point.step == point.of:
                     run = replace(run, stage=number + 1, step=0, chats=run.chats + stage.chats)
                 if can_resume:
                     run.write(out, student.state())
-                if is_enough:
-                    break
         figures: dict[str, JsonValue] = {
             **self.settings,
             "chats": run.chats,

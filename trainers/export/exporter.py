@@ -6,10 +6,11 @@ left out. The file is complete or not written at all.
 A row of `chat` is a seat's whole chat of one game as a JSON line, in TRL's `messages` format, with
 the replies that were corrected and the corrections: training must show the same context that the
 model read before a good reply. To teach good play only, select rows with `failures` 0, `fallbacks`
-0 and `won` true. `turn_rewards` has the judged reward of each reply, in order. A rebuilt chat
-starts another row; with --chat fresh every decision does. TRL trains on all tokens of a row, unless
-its `assistant_only_loss` is set. A column has the same type in all rows, so that
-`datasets.load_dataset("json", …)` reads them.
+0 and `won` true. A rebuilt or shortened chat starts another row; with --chat fresh every decision
+does. A row of a shortened chat begins with replies of the row before: `replies` counts its own, the
+last ones, and `turn_rewards` has the judged reward of each of these, in order. TRL trains on all
+tokens of a row, unless its `assistant_only_loss` is set. A column has the same type in all rows, so
+that `datasets.load_dataset("json", …)` reads them.
 """
 
 from __future__ import annotations

@@ -58,6 +58,11 @@ class ChatAgent:
         scaffold, level = Spec.parse(spec).scaffold, text_level_of(spec, seat.text_level)
         check_scaffold(scaffold, seat)
         self._keeps_notes = scaffold == "scratchpad"
+        # Of a mixture of versions one plays the whole game, drawn from the seat's own stream.
+        self._versions = dict(traits.versions)
+        self._version: int | None = None
+        if self._versions:
+            self._version = seat.rng.choices(*zip(*traits.versions, strict=True))[0]
         first = opening(seat.game, options, seat.turn_limit)
         if self._keeps_notes:
             first = Message("system", f"{first.content}\n{INSTRUCTION}")
@@ -100,6 +105,8 @@ class ChatAgent:
         if not attempts:
             return  # An error of the agent: nothing was written.
         self._chat.ask(observation)
+        if attempts[0].policy_version in self._versions:
+            self._version = attempts[0].policy_version
         for left, attempt in zip(range(len(attempts) - 1, -1, -1), attempts, strict=True):
             self.last_request = Request(tuple(self._chat.messages))
             if attempt.cause == "context_length":
@@ -151,6 +158,7 @@ class ChatAgent:
             guided_json=ACTION_SCHEMA if answers == "json" else None,
             tools=action_tools(observation.game) if answers == "tools" else (),
             repeated=self._chat.repeated,
+            policy_version=self._version,
         )
 
     def _read(self, choice: Choice, observation: Observation) -> Reading:

@@ -29,7 +29,7 @@ from trainers.config.config import (
     read_preset,
     settled,
 )
-from trainers.runs.document import checkpoint_name, delta_line, step_line
+from trainers.runs.document import checkpoint_name, delta_line, exploitability_line, step_line
 from trainers.runs.records import RunFiles, RunState, StepRecord, as_json
 from trainers.runs.training_run import (
     Plan,
@@ -315,6 +315,7 @@ def result_json(run: TrainingRun) -> dict[str, JsonValue]:
         "status": run.state.status,
         "reason": run.state.reason,
         "final": as_json(run.state)["final"],
+        "exploitability": as_json(run.state)["exploitability"],
         "folder": str(run.files.folder),
         "report": str(run.files.report) if run.files.report.exists() else None,
         "checkpoint": str(checkpoint) if checkpoint else None,
@@ -326,6 +327,8 @@ def result_lines(run: TrainingRun) -> Iterator[str]:
     yield f"Finished steps: {run.state.step} of {run.total_steps}."
     for evaluation in run.final_evaluations():
         yield f"{checkpoint_name(evaluation).capitalize()}: {delta_line(evaluation)}"
+    if run.state.exploitability:
+        yield exploitability_line(run)
     exists = run.files.report.exists()
     yield f"Report:  {run.files.report}" if exists else f"Run:     {run.files.folder}"
     if run.files.replays.is_dir():
@@ -338,7 +341,9 @@ def result_lines(run: TrainingRun) -> Iterator[str]:
 
 
 def _checkpoint(run: TrainingRun) -> Path | None:
-    """Return the best checkpoint, or the newest one if none was better than the start."""
+    """Return the mixture of self-play, else the best checkpoint, else the newest one."""
+    if run.mixture:
+        return run.mixture
     step = run.state.step if run.state.best_step is None else run.state.best_step
     return run.files.checkpoint(step)
 

@@ -71,10 +71,11 @@ class InformationSet:
 
 @dataclass(frozen=True, slots=True)
 class OwnMove:
-    """An observation of a player and its action."""
+    """An observation of a player, its action, and the number of this pair."""
 
     observation: Observation
     action: Action
+    pair: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +114,9 @@ class GameTree:
         before = [len(situation.before) for situation in found.situations]
         self.depths = np.array(before, int)[self.sets]
         """The number of earlier choices of the same player, for each pair."""
+        latest = [each.before[-1].pair if each.before else -1 for each in found.situations]
+        self.earlier = np.array(latest, int)[self.sets]
+        """The last earlier choice of the same player, for each pair (-1: none)."""
         self.levels = [slice(*ends) for ends in zip(found.starts, found.starts[1:], strict=False)]
         """The positions of each depth."""
         self.parents, self.pairs = np.array(found.parents), np.array(found.pairs)
@@ -180,9 +184,31 @@ class GameTree:
         best = [self.values(self.best_response(policy, i))[0, i] for i in range(len(values))]
         return float(np.mean(best - values))
 
+    def plan(self, policy: Floats) -> Floats:
+        """Return the realisation plan: the product of the player's choices up to each pair."""
+        # The entry at index -1 is that of the empty sequence.
+        products = np.append(policy, 1.0)
+        for depth in range(1, self.depths.max(initial=0) + 1):
+            pairs = np.flatnonzero(self.depths == depth)
+            products[pairs] *= products[self.earlier[pairs]]
+        return products[:-1]
+
+    def mixture(self, policies: Sequence[Floats], weights: Sequence[float]) -> Floats:
+        """Return the policy of players that each draw one of the policies before every game.
+
+        A player that draws policy k with probability w_k has the plan sum_k w_k plan_k, and with
+        perfect recall the policy in proportion to it plays as the draw does (Kuhn's theorem; D.
+        Koller, N. Megiddo and B. von Stengel, STOC 1994). It is no mean of probabilities: a policy
+        counts the more at an information set, the more often its own choices lead there.
+        """
+        plans = [w * self.plan(policy) for w, policy in zip(weights, policies, strict=True)]
+        return self.normalised(np.sum(plans, axis=0))
+
     def normalised(self, weights: Floats) -> Floats:
-        """Return the policy in proportion to weights whose sum at no information set is 0."""
-        return weights / np.add.reduceat(weights, self.first_pairs)[self.sets]
+        """Return the policy in proportion to weights; even where all are 0."""
+        totals = np.add.reduceat(weights, self.first_pairs)[self.sets]
+        even = 1 / np.bincount(self.sets)[self.sets]
+        return np.divide(weights, totals, out=even, where=totals > 0)
 
     def _probabilities(self, policy: Floats) -> Floats:
         """Return the probability of the move that leads to each position."""
@@ -262,7 +288,7 @@ class _Positions:
             return
         pair = self._first_pair(Situation(observation, before[player]))
         for action in legal:
-            own = (*before[player], OwnMove(observation, action))
+            own = (*before[player], OwnMove(observation, action, pair))
             yield player, action, pair, 1.0, (*before[:player], own, *before[player + 1 :])
             pair += 1
 

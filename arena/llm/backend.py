@@ -195,6 +195,9 @@ class BackendTraits:
     or if it is unknown."""
     by_batch: bool = False
     """Batches answer: hours later, at half the price."""
+    versions: tuple[tuple[int, float], ...] = ()
+    """Versions of the weights, each with its probability, of which a player draws one at the start
+    of a game and names it in all its requests (`policy_version`)."""
     kept_chats: int | None = None
     """Number of chats that its own cache holds; with more, each is read again at each turn."""
 

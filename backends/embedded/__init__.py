@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 CHECKPOINTS = Path(__file__).parent / "checkpoints"
 DEFAULT_CHECKPOINT = "clue-tiny"
+MIXTURE = "mixture"
+"""Name, in a run's folder of checkpoints, of the mixture over them (see `versions`)."""
 _shared_samplers: dict[Path, Sampler] = {}
 """One sampler per checkpoint, shared by all its backends; the last one closes it."""
 _users: Counter[Path] = Counter()
@@ -29,12 +32,16 @@ _users: Counter[Path] = Counter()
 
 
 def embedded(model: str, settings: Settings) -> Backend:
-    """Return the backend of a bundled model, or of a checkpoint in a folder.
+    """Return the backend of a bundled model, of a checkpoint in a folder, or of `FOLDER/mixture`.
 
     Raises UsageError for an unknown checkpoint, MissingDependency without the extra "embedded".
     """
+    packages = ("torch", "tokenizers", "safetensors")
+    if folder := mixture_folder(model):
+        require("an embedded model", packages, "embedded")
+        return MixtureBackend(folder, settings.embedded_precision)
     folder = find_checkpoint(model)
-    require("an embedded model", ("torch", "tokenizers", "safetensors"), "embedded")
+    require("an embedded model", packages, "embedded")
     return SharedSamplerBackend(folder, settings.embedded_precision)
 
 
@@ -62,18 +69,27 @@ def find_checkpoint(model: str, source: str = "embedded:") -> Path:
     )
 
 
+def mixture_folder(model: str) -> Path | None:
+    """Return the folder of the checkpoints whose mixture this is; None for another model."""
+    path = Path(model).expanduser()
+    is_mixture = path.name == MIXTURE and not path.exists() and path.parent.is_dir()
+    return path.parent.resolve() if is_mixture else None
+
+
+Weights = tuple[str | None, int | None]
+"""Name of an adapter, None for the base weights, and their training step, None if unknown."""
+
+
 class SamplerBackend:
     """Backend for a sampler that the caller owns and closes.
 
-    For each request `adapter` returns the name of the adapter that answers it, or None for the
-    base weights, and `version` returns the training step of those weights, or None if unknown.
+    `weights` returns those that answer a request, from its `policy_version`.
     """
 
     def __init__(
         self,
         sampler: Sampler,
-        adapter: Callable[[], str | None] = lambda: None,
-        version: Callable[[], int | None] = lambda: None,
+        weights: Callable[[int | None], Weights] = lambda _: (None, None),
     ) -> None:
         self.sampler = sampler
         self.model = sampler.name
@@ -81,19 +97,18 @@ class SamplerBackend:
         self.traits = BackendTraits(
             takes_thinking=False, takes_tools=False, kept_chats=sampler.kept_chats
         )
-        self._adapter = adapter
-        self._version = version
+        self._weights = weights
 
     async def complete(self, request: Request) -> Completion:
         """Answer once. Raises ContextOverflow, QueueFull, or BackendError for a bad request."""
         started = time.perf_counter()
-        # Read both before the first await, so that they describe the same weights.
-        adapter, version = self._adapter(), self._version()
+        # Before the first await: all choices come from the version that is the newest now.
+        _, version = self._weights(request.policy_version)
         prompt = self.sampler.encode(request.messages)
         try:
             async with asyncio.TaskGroup() as group:  # If one choice fails, cancels the others.
                 tasks = [
-                    group.create_task(self._generate(prompt, params, adapter))
+                    group.create_task(self._generate(prompt, params, version))
                     for params in _sampling_params(request)
                 ]
         except ExceptionGroup as errors:
@@ -119,9 +134,12 @@ class SamplerBackend:
         )
 
     async def _generate(
-        self, prompt: Sequence[int], params: SamplingParams, adapter: str | None
+        self, prompt: Sequence[int], params: SamplingParams, version: int | None
     ) -> list[GeneratedToken]:
         """Return the tokens of one choice."""
+        # Asked again, since another request may have unloaded it. Nothing is awaited from here to
+        # the submission of the request, which keeps its weights.
+        adapter, _ = self._weights(version)
         # Closing the stream cancels the request in the sampler, also after an exception.
         async with aclosing(self.sampler.generate(prompt, params, adapter)) as stream:
             return [token async for token in stream]
@@ -152,6 +170,41 @@ class SharedSamplerBackend(SamplerBackend):
         _users[self._folder] -= 1
         if _users[self._folder] == 0:
             await _shared_samplers.pop(self._folder).close()
+
+
+class MixtureBackend(SamplerBackend):
+    """Backend of a mixture: its players each draw a checkpoint of a run before every game."""
+
+    def __init__(self, folder: Path, precision: SamplingPrecision = "float32") -> None:
+        from backends.embedded.layers import read_state_dict
+        from backends.embedded.sampler import Sampler
+        from backends.embedded.versions import (
+            ServedVersions,
+            mixture_checkpoints,
+            mixture_weights,
+        )
+
+        self._checkpoints = kept = mixture_checkpoints(folder)
+        sampler = Sampler(kept[max(kept)], precision=precision)
+        self._served = ServedVersions(sampler, MIXTURE, lambda step: read_state_dict(kept[step]))
+        super().__init__(sampler, self._drawn)
+        self.model = f"{folder.parent.name}/{MIXTURE}"
+        self.traits = replace(self.traits, versions=tuple(mixture_weights(kept).items()))
+
+    def _drawn(self, version: int | None) -> Weights:
+        """Return the checkpoint that the player has drawn. Raises BackendError."""
+        if version not in self._checkpoints:
+            raise BackendError(
+                f"a mixture answers with one checkpoint a game: policy_version={version} is none "
+                f"of {sorted(self._checkpoints)}",
+                "bad_request",
+            )
+        self._served.evict(version)
+        return self._served.name(version), version
+
+    async def close(self) -> None:
+        """Close the sampler."""
+        await self.sampler.close()
 
 
 def _sampling_params(request: Request) -> list[SamplingParams]:

@@ -21,9 +21,9 @@ from arena.core.observation import Observation
 from arena.core.seeds import stream
 from arena.episodes.files import ReplayWriter
 from arena.episodes.match import Match, play
-from arena.episodes.record import Episode
+from arena.episodes.record import Episode, Position
 from arena.episodes.replay import read_replay, verify
-from arena.llm.backend import Request, Sampling
+from arena.llm.backend import BackendTraits, Request, Sampling
 from arena.llm.service import LLMService
 from arena.llm.settings import RunLimits
 from arena.plugins.catalog import make_game
@@ -366,3 +366,40 @@ def test_options_are_recorded(tmp_path: Path) -> None:
     episode, _ = game_of(fallback_of, options)
     assert episode.header.models == json.loads(json.dumps(options.to_json()))
     assert attempts_of(episode)[0].sampling["temperature"] == 0.5
+
+
+class MixedBackend(ScriptedBackend):
+    """Hosts two versions of its weights, of which a game draws one."""
+
+    traits = BackendTraits(versions=((3, 0.25), (8, 0.75)))
+
+
+def test_a_player_of_a_mixture_draws_a_version_for_the_whole_game() -> None:
+    def versions_of(seed: int) -> list[int | None]:
+        backend = MixedBackend(fallback_of)
+        episode, _ = game_of(backend, seed=seed, max_turns=4)
+        asked = {request.policy_version for request in backend.requests}
+        assert {one.policy_version for one in attempts_of(episode)} == asked
+        return list(asked)
+
+    drawn = [version for seed in range(40) for version in versions_of(seed)]
+    # One version a game, with probabilities of 1/4 and 3/4: 30 of 40, with a deviation of 2.7.
+    assert len(drawn) == 40 and set(drawn) == {3, 8}
+    assert 22 <= drawn.count(8) <= 38
+    assert versions_of(7) == [drawn[7]]
+
+
+def test_a_branch_plays_on_with_the_version_of_the_record() -> None:
+    async def go() -> None:
+        async with LLMService(notify=QUIET) as llm:
+            llm.add("scripted", MixedBackend(fallback_of))
+            match = Match(CLUEDO, ["scripted", "bot:novice", "bot:novice"], 3, max_turns=6)
+            parent = await play(match, llm=llm)
+            [version] = {one.policy_version for one in attempts_of(parent)}
+            at = len(parent.plies) // 2
+            for seed in range(6):
+                start = Position("parent.jsonl", "0" * 64, parent.header, parent.plies[:at])
+                branch = await play(match.with_seed(seed), llm=llm, start=start)
+                assert {one.policy_version for one in attempts_of(branch)} == {version}
+
+    asyncio.run(go())

@@ -9,14 +9,18 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tiny_model import build_tiny_model
 
 from arena import catalog
 from arena.core.errors import BackendError, ContextOverflow, MissingDependency, UsageError
 from arena.core.version import __version__
-from arena.llm.backend import Backend, Completion, Message, Request, Sampling
+from arena.llm.backend import Backend, Completion, Message, Request, Sampling, traits_of
 from arena.llm.settings import Settings
 from backends.embedded import SharedSamplerBackend, embedded, find_checkpoint
+from backends.embedded.versions import mixture_weights
+from trainers.loop.training import pool_steps
 
 CHAT = (Message("system", "You play Cluedo."), Message("user", "It is your turn."))
 REQUEST = Request(CHAT, Sampling(max_tokens=5, seed=1), logprobs=True)
@@ -106,3 +110,62 @@ def test_a_missing_extra_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(MissingDependency, match=r"torch.*pip install .*\[embedded\]'"):
         embedded(str(folder), Settings.load())
+
+
+# Mixtures over checkpoints
+
+
+@given(st.integers(1, 200), st.integers(1, 40))
+def test_thinning_keeps_the_weight_of_all_steps(newest: int, most: int) -> None:
+    kept = [step for step in pool_steps(newest, most) if step] + [newest]
+    weights = mixture_weights(set(kept))
+    assert sum(weights.values()) == pytest.approx(1)
+    every = mixture_weights(range(1, newest + 1))
+    # All steps: in proportion to the step.
+    assert every[newest] == pytest.approx(newest * every[1])
+    before = 0
+    for step in weights:
+        assert weights[step] == pytest.approx(sum(every[t] for t in range(before + 1, step + 1)))
+        before = step
+
+
+@pytest.fixture(scope="module")
+def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three checkpoints of a run with different weights, and an incomplete one."""
+    folder = tmp_path_factory.mktemp("run") / "checkpoints"
+    for step in (2, 4, 5):
+        build_tiny_model(folder / f"{step:04d}", seed=step)
+        (folder / f"{step:04d}" / "training.json").write_text("{}")
+    (folder / ".0006.part").mkdir()
+    return folder
+
+
+def test_a_mixture_answers_with_the_checkpoint_that_is_asked_for(
+    checkpoints: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("backends.embedded.versions.SERVED_BYTES", 0)  # Room for two of three.
+
+    async def go() -> None:
+        mixture = embedded(f"{checkpoints}/mixture", Settings())
+        assert traits_of(mixture).versions == ((2, 3 / 15), (4, 7 / 15), (5, 5 / 15))
+        asked = [replace(REQUEST, policy_version=step) for step in (2, 4, 5) * 4]
+        answers = await asyncio.gather(*map(mixture.complete, asked))
+        for request, answer in zip(asked, answers, strict=True):
+            assert answer.policy_version == request.policy_version
+            alone = embedded(f"{checkpoints}/{request.policy_version:04d}", Settings())
+            assert (await alone.complete(REQUEST)).choices == answer.choices
+            await alone.close()
+        assert len({answer.choices for answer in answers}) == 3
+        for step in (None, 3):
+            with pytest.raises(BackendError, match=r"is none of \[2, 4, 5\]"):
+                await mixture.complete(replace(REQUEST, policy_version=step))
+        await mixture.close()
+
+    asyncio.run(go())
+
+
+def test_a_mixture_needs_checkpoints(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="has no checkpoints; a mixture is that of a run's"):
+        embedded(f"{tmp_path}/mixture", Settings())
+    with pytest.raises(UsageError, match="neither a bundled model"):
+        embedded(f"{tmp_path}/missing/mixture", Settings())

@@ -226,3 +226,31 @@ def test_cfr_plus_approaches_the_equilibrium() -> None:
     # The exact value is within the bounds of any policy.
     bounds, exact = game_value(tree, cfr_plus(tree, 10)), game_value(tree, solve(tree))
     assert bounds.low <= exact.value <= bounds.high
+
+
+@pytest.mark.parametrize("name", ["kuhn_poker", "leduc_poker"])
+def test_a_mixture_is_worth_what_its_draws_are(name: str) -> None:
+    """The mean over all pairs of draws, each played through; not that of mean probabilities."""
+    tree, rng = game_tree(make_game(name)), np.random.default_rng(1)
+    policies = [tree.softmax(rng.normal(0, 3, len(tree.sets))) for _ in range(3)]
+    weights = [0.2, 0.5, 0.3]
+    drawn = 0.0
+    for first, second in product(range(3), repeat=2):
+        played = np.where(tree.players == 0, policies[first], policies[second])
+        drawn += weights[first] * weights[second] * tree.values(played)[0, 0]
+    mixed = tree.mixture(policies, weights)
+    assert tree.values(mixed)[0, 0] == pytest.approx(drawn, abs=1e-12)
+    mean = sum(w * policy for w, policy in zip(weights, policies, strict=True))
+    assert tree.values(np.asarray(mean))[0, 0] != pytest.approx(drawn, abs=1e-3)
+    assert tree.mixture(policies[:1], [1.0]) == pytest.approx(policies[0])
+
+
+def test_a_set_that_no_policy_of_a_mixture_reaches_is_even() -> None:
+    tree = game_tree(make_game("leduc_poker"))
+    first = np.zeros(len(tree.sets))
+    first[tree.first_pairs] = 1.0
+    mixed = tree.mixture([first], [1.0])
+    reached = np.add.reduceat(tree.plan(first), tree.first_pairs)[tree.sets] > 0
+    assert np.array_equal(mixed[reached], first[reached]) and not reached.all()
+    sizes = np.bincount(tree.sets)[tree.sets]
+    assert np.array_equal(mixed[~reached], 1 / sizes[~reached])

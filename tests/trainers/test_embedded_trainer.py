@@ -94,7 +94,7 @@ def test_a_checkpoint_is_what_transformers_and_the_sampler_load(
         if lora is not None:
             check_adapter(folder / "adapter")
             trainer.sampler.load_adapter("loaded", folder / "adapter")
-            loaded = await SamplerBackend(trainer.sampler, lambda: "loaded").complete(ASK)
+            loaded = await SamplerBackend(trainer.sampler, lambda _: ("loaded", None)).complete(ASK)
             bridge = InProcess(trainer)
             served = await answer(bridge, 1)
             logprobs = [token.logprob for token in loaded.choices[0].tokens]
@@ -248,7 +248,7 @@ def broken(groups: list[TrajectoryGroup]) -> list[TrajectoryGroup]:
 def test_old_weights_are_forgotten_but_found_again(
     tmp_path: Path, base: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("trainers.weight_sync.bridge.SERVED_BYTES", 0)  # Room for two.
+    monkeypatch.setattr("backends.embedded.versions.SERVED_BYTES", 0)  # Room for two.
 
     async def run() -> None:
         trainer = opened(tmp_path, base)

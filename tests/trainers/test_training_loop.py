@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import json
 import re
 from collections import Counter
 from collections.abc import Awaitable, Callable
@@ -17,13 +18,18 @@ from small_runs import Notes, learn, rows_of, small, small_base, weights
 
 import trainers.config.config
 import trainers.loop.training
+from arena.agents.chat import attempts_in
+from arena.cli import run
 from arena.core.errors import ArenaError, BackendError, ContextOverflow, StopPlaying, UsageError
 from arena.core.seeds import stream
+from arena.episodes.match import Match
 from arena.episodes.replay import read_replay, verify
+from arena.evaluation.exact import InformationSet
 from arena.llm.backend import Backend, Completion, Request
 from arena.plugins.catalog import make_game
 from trainers.config.config import TrainConfig, UpdateOptions
 from trainers.credit import Credit, complete_groups, select_groups
+from trainers.exploitability import PolicyReader
 from trainers.hosts import selection
 from trainers.hosts.embedded import EmbeddedHost
 from trainers.hosts.host import HostRequest
@@ -118,6 +124,61 @@ def test_in_self_play_each_seat_is_a_group(base: Path, tmp_path: Path) -> None:
     learn(config.model_copy(update={"steps": 1}), tmp_path / "parts")
     assert learn(config, tmp_path / "parts").final == state.final
     assert weights(tmp_path / "parts", 2) == weights(tmp_path / "whole", 2)
+
+
+def test_self_play_reports_the_exact_exploitability_of_its_mixture(
+    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(trainers.loop.training, "KEPT_POOL", 1)
+    monkeypatch.setattr(checkpoints, "MIXTURE_POOL", 3)
+    monkeypatch.setattr(checkpoints, "REPLAYED_SHARE", 1.0)
+    config = small(base, self_play=True, opponents="", steps=5, learning_rate=0.1)
+    view, folder = Notes(), tmp_path / "x"
+    found = learn(config, folder, view).exploitability
+    # Multiples of 2 below 5, and the newest one.
+    kept = folder / "checkpoints"
+    assert sorted(path.name for path in kept.iterdir()) == ["0002", "0004", "0005"]
+    reader = PolicyReader(Match(KUHN), base)
+    policies = [reader.policy(kept / f"{step:04d}") for step in (2, 4, 5)]
+    mixed = reader.tree.mixture(policies, [3 / 15, 7 / 15, 5 / 15])
+    assert found == {
+        "start": reader.tree.exploitability(reader.policy(base)),
+        "newest": reader.tree.exploitability(policies[-1]),
+        "mixture": pytest.approx(reader.tree.exploitability(mixed)),
+    }
+    assert len({round(value, 3) for value in found.values()}) > 1
+    text = (folder / "report.html").read_text()
+    assert f"{found['mixture']:.3f} chips a game as the mixture of the kept checkpoints" in text
+    for player, name in (("mixture", "mixture"), ("0005", "newest")):
+        command = ["exploit", "kuhn_poker", "--player", f"embedded:{kept}/{player}"]
+        assert run([*command, "--json"]) == 0
+        printed = json.loads(capsys.readouterr().out)
+        assert printed["exploitability"] == pytest.approx(found[name])
+
+
+def test_a_policy_is_read_in_the_chats_that_games_have(
+    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The probability of each reply of a game is that of its action at its information set."""
+    monkeypatch.setattr(checkpoints, "REPLAYED_SHARE", 1.0)
+    learn(small(base, self_play=True, opponents="", groups_per_step=8), tmp_path / "x")
+    reader = PolicyReader(Match(KUHN), base)
+    logprobs = reader.logprobs(base)
+    numbers = {InformationSet.of(s.observation): n for n, s in enumerate(reader.tree.situations)}
+    checked = set()
+    for path in (tmp_path / "x" / "replays").rglob("*.jsonl"):
+        for walked in read_replay(path).walk():
+            decision, seen = walked.ply.decision, walked.observation
+            if seen is None:
+                continue
+            for attempt in attempts_in(decision):
+                pair = reader.tree.first_pairs[numbers[InformationSet.of(seen)]]
+                pair += list(seen.legal_actions).index(decision.action)
+                assert sum(token[1] for token in attempt.tokens) == pytest.approx(
+                    logprobs[pair], abs=1e-4
+                )
+                checked.add(pair)
+    assert len(checked) > 12
 
 
 def test_a_seed_decides_the_weights_and_where_and_how_many_play_at_once_does_not(
@@ -290,6 +351,7 @@ def test_the_reference_of_the_penalty_moves_on_and_is_kept(
 ) -> None:
     monkeypatch.setattr(trainers.config.config, "KL_REFERENCE_EVERY", 2)
     monkeypatch.setattr(trainers.loop.training, "KEPT_POOL", 1)
+    monkeypatch.setattr(checkpoints, "MIXTURE_POOL", 1)
     folder, given, there = tmp_path / "x", [], []
 
     class Watched(Faulty):

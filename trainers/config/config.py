@@ -51,6 +51,8 @@ KL_REFERENCE_EVERY = 25
 an equilibrium than 50 (one seed)."""
 REPLY_TOKENS, NOTEBOOK_TOKENS = 64, 400
 """Longest reply if no setting says so: an action, and a notebook's entry before it."""
+SELF_PLAY_MINIBATCHES = 8
+"""Optimizer steps of a training step with --self-play: closer to an equilibrium than 2."""
 GAMES_AT_ONCE = 64
 """Games played at the same time."""
 
@@ -253,6 +255,8 @@ class TrainConfig(
         """Settings of each update of the weights."""
         names = UpdateSettings.model_fields.keys() & {each.name for each in fields(UpdateOptions)}
         same = {name: getattr(self, name) for name in names}
+        if self.self_play:
+            same["minibatches"] = SELF_PLAY_MINIBATCHES
         return UpdateOptions(loss_fn=self.loss, kl_penalty_coef=self.kl_coef, **same)
 
     @property
@@ -287,6 +291,11 @@ class TrainConfig(
     def reference_step(self, step: int) -> int:
         """Return the step whose weights are the KL reference in the update after `step`."""
         return step - step % KL_REFERENCE_EVERY if self.self_play else 0
+
+    @property
+    def keeps_mixture(self) -> bool:
+        """Whether the run keeps checkpoints for the average policy of self-play."""
+        return self.self_play and self.trainer_host == "embedded"
 
     def is_evaluated(self, step: int) -> bool:
         """Return whether the held-out deals are played after this step; 0 is the starting policy.

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import FiniteFloat, TypeAdapter
 
-from arena.core.errors import ArenaError
+from arena.core.errors import ArenaError, UsageError
 from arena.core.game import Game
 from arena.core.outcome import WIN_RATE
 from arena.core.seeds import stream
@@ -31,7 +31,7 @@ from arena.llm.service import LLMService
 from trainers.config.config import TrainConfig
 from trainers.hosts.host import TrainingHost
 from trainers.loop.setup import evaluation_opponents
-from trainers.loop.training import RunLog, TrainingView, kept_steps, pool_steps
+from trainers.loop.training import MIXTURE_POOL, RunLog, TrainingView, kept_steps, pool_steps
 from trainers.rollouts.rollouts import (
     FINAL,
     NEWEST,
@@ -250,6 +250,8 @@ class Checkpoints:
         playing: set[int] = set()
         for step in range(newest, newest + self.config.async_steps + 1):
             playing |= {self.config.sampling_step(step), *pool_steps(self.config.known_step(step))}
+        if self.config.keeps_mixture:
+            playing |= {*pool_steps(newest, MIXTURE_POOL)}
         return kept_steps(self.log.state, reference, *playing)
 
     def is_best(self, evaluation: HeldOutResult) -> bool:
@@ -295,6 +297,25 @@ class Checkpoints:
             else:
                 final[name] = await self.evaluate(step, "last evaluation", FINAL, replays)
         return final
+
+    async def exploitability(self) -> dict[str, float]:
+        """Return the exact exploitability of the start, the newest weights and the mixture.
+
+        Empty without a mixture, and in a game whose tree is too large.
+        """
+        start, step = self.host.checkpoint(0), self.log.state.step
+        if not self.config.keeps_mixture or not step or start is None:
+            return {}
+        from trainers.exploitability import run_exploitability
+
+        self.view.phase("exploitability")
+        match, kept = self.setting.match, self.log.files.checkpoints
+        try:
+            # In a thread: the event loop must not stand still meanwhile.
+            return await asyncio.to_thread(run_exploitability, match, start, kept, step)
+        except UsageError as error:
+            self.view.notify(f"the exploitability is not computed: {error}")
+            return {}
 
 
 class StepGames:

@@ -138,7 +138,9 @@ class GRPO:
                 self.view.step(record)
                 await self.host.keep(self.checkpoints.kept())
             await self.games.cancel()
-            state = session.finish(final=await self.checkpoints.evaluate_final())
+            final = await self.checkpoints.evaluate_final()
+            exact = await self.checkpoints.exploitability()
+            state = session.finish(final=final, exploitability=exact)
             if self._report is not None:
                 run = TrainingRun(self.log.files, self.config, state, self.log.records)
                 self._report(document(run), self.log.files.report)

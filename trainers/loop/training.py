@@ -37,6 +37,8 @@ from trainers.trajectory import TrajectoryGroup
 
 KEPT_POOL = 8
 """Earlier checkpoints that are kept, evenly spaced. Opponents `past` are drawn from them."""
+MIXTURE_POOL = 32
+"""The same with --self-play, for the mixture that is its average policy."""
 UPDATE_ATTEMPTS = 4
 """Attempts at an update that fails for a transient reason, with exponential back-off."""
 FIRST_WAIT = 1.0
@@ -111,7 +113,9 @@ class Session:
     def record(self, record: StepRecord) -> None:
         """Write the record, then run.json: the step counts as finished once run.json names it."""
         # Any further step invalidates the final results.
-        changes: dict[str, object] = {"step": record.step, "final": {}} if record.step else {}
+        changes: dict[str, object] = {}
+        if record.step:
+            changes = {"step": record.step, "final": {}, "exploitability": {}}
         if record.best and record.evaluation:
             delta = record.evaluation.delta
             changes |= {"best_step": record.step, "best_value": delta.value}
@@ -217,13 +221,13 @@ def kept_steps(state: RunState, *also: int) -> set[int]:
     return {state.step, *best, *also, *pool_steps(state.step)}
 
 
-def pool_steps(newest: int) -> Sequence[int]:
-    """Return at most KEPT_POOL steps from 0 on: multiples of the smallest sufficient power of two.
+def pool_steps(newest: int, most: int | None = None) -> Sequence[int]:
+    """Return at most `most` steps from 0 on: multiples of the smallest sufficient power of two.
 
     As the steps grow, the stride only doubles. So a step that was dropped is never needed again.
     """
-    stride = 1
-    while newest // stride + 1 > KEPT_POOL:  # The number of multiples, 0 among them.
+    stride, most = 1, KEPT_POOL if most is None else most
+    while newest // stride + 1 > most:  # The number of multiples, 0 among them.
         stride *= 2
     return range(0, newest + 1, stride)
 

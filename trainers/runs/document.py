@@ -247,17 +247,32 @@ def headline(run: TrainingRun) -> list[str]:
         results = results[:1]
     if not results:
         results = [one for one in run.learning_curve() if one.step][-1:]
+    if run.state.exploitability and not results:
+        return [exploitability_line(run), setup(run)]
     if not results and run.state.phase:
         return [f"Now {printable(run.state.phase)}; the first step follows.", setup(run)]
     if not results:
         return ["No checkpoint has been evaluated yet, so no gain is known.", setup(run)]
     deals = pluralize(results[0].games, "deal")
     return [
+        *([exploitability_line(run)] if run.state.exploitability else []),
         *(verdict(one) for one in results[:2]),
         f"Both policies played the same {deals} in the same seats. These deals were not used in "
         "training.",
         setup(run),
     ]
+
+
+def exploitability_line(run: TrainingRun) -> str:
+    """Return the exact exploitability of the mixture, the newest weights and the start."""
+    game = run.make_game()
+    unit = f" {game.return_scale.unit}" if game else ""
+    found = {n: f"{decimal(v, 3)}{unit}" for n, v in run.state.exploitability.items()}
+    return (
+        f"Exploitability, exactly: {found['mixture']} a game as the mixture of the kept "
+        f"checkpoints, {found['newest']} with the newest weights alone, {found['start']} at the "
+        "start."
+    )
 
 
 def verdict(evaluation: CheckpointEvaluation) -> str:

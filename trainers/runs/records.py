@@ -169,6 +169,9 @@ class RunState(Record):
     """Work before the first step, with its progress; empty from the first step on."""
     final: dict[str, HeldOutResult] = {}
     """Results of `newest` and `best` on the final deals."""
+    exploitability: dict[str, float] = {}
+    """Exact exploitability at the end of self-play in a small game, of `start`, `newest` and
+    `mixture`, in units of the returns."""
 
 
 @dataclass(frozen=True, slots=True)

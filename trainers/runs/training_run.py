@@ -25,6 +25,7 @@ from arena.core.text import first_fault
 from arena.episodes.files import is_locked, locked
 from arena.evaluation.records import Interval
 from arena.plugins.catalog import make_game
+from backends.embedded import MIXTURE
 from trainers.config.config import TrainConfig
 from trainers.runs.records import (
     HeldOutResult,
@@ -378,6 +379,12 @@ class TrainingRun:
             for name in ("best", "newest")
             if name in self.state.final
         ]
+
+    @property
+    def mixture(self) -> Path | None:
+        """Name of the mixture over the kept checkpoints; None without self-play in this process."""
+        has_one = self.config and self.config.keeps_mixture and self.state.step
+        return self.files.checkpoints / MIXTURE if has_one else None
 
 
 @contextmanager

@@ -12,22 +12,15 @@ shared_vllm   the optimizer writes into the memory of vLLM's weights
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Protocol
 
-from torch import Tensor
-
 from arena.llm.backend import Backend
 from backends.embedded import SamplerBackend
-from backends.embedded.layers import merged
+from backends.embedded.versions import ServedVersions
 from trainers.hosts.embedded_trainer import EmbeddedTrainer
 from trainers.trajectory import TrajectoryGroup
-
-SERVED_BYTES = 2**30
-"""Weights of training steps that stay loaded for answers; the least recently used step goes first,
-and two stay whatever their size."""
 
 
 class Bridge(Protocol):
@@ -69,9 +62,7 @@ class InProcess:
 
     def __init__(self, trainer: EmbeddedTrainer) -> None:
         self.trainer = trainer
-        self._last_requests: dict[int, float] = {}
-        """Time of the last request for each step that is served."""
-        self._max_served = 2
+        self._served = ServedVersions(trainer.sampler, trainer.name, trainer.weights)
 
     async def start(self) -> None:
         await self._serve_newest()
@@ -87,19 +78,19 @@ class InProcess:
         return {}
 
     def policy(self, step: int | None) -> SamplerBackend:
-        trainer = self.trainer
         if step is not None:
             self.served_name(step)  # Raises now if the step is not kept.
 
         # Read at each request: without `step` the answer comes from the newest weights.
-        def version() -> int:
-            return trainer.step if step is None else step
+        def weights(version: int | None) -> tuple[str, int]:
+            if version is None:
+                version = self.trainer.step if step is None else step
+            return self.served_name(version), version
 
-        return SamplerBackend(trainer.sampler, lambda: self.served_name(version()), version)
+        return SamplerBackend(self.trainer.sampler, weights)
 
     async def keep(self, steps: Collection[int]) -> None:
-        for step in self._last_requests.keys() - {0, self.trainer.step, *steps}:
-            self._stop(step)
+        self._served.keep({0, self.trainer.step, *steps})
 
     async def close(self) -> None:
         """Do nothing: the trainer closes its sampler."""
@@ -109,33 +100,13 @@ class InProcess:
 
         Raises UsageError if the step is not kept.
         """
-        name = f"{self.trainer.name}@{step}"
-        if name not in self.trainer.sampler.adapters:
-            self._serve(step, self.trainer.weights(step))
-        self._last_requests[step] = time.monotonic()
-        return name
+        return self._served.name(step)
 
     def evict(self) -> None:
         """Unload the least recently used steps; the newest step always stays."""
-        others = [step for step in self._last_requests if step != self.trainer.step]
-        others.sort(key=self._last_requests.__getitem__, reverse=True)
-        # Most recently used first; one of the places belongs to the newest step.
-        for step in others[self._max_served - 1 :]:
-            self._stop(step)
+        self._served.evict(self.trainer.step)
 
     async def _serve_newest(self) -> None:
         # In a thread: the sampler copies all weights.
         trainer = self.trainer
-        await asyncio.to_thread(lambda: self._serve(trainer.step, trainer.learner.merged()))
-
-    def _serve(self, step: int, state: Mapping[str, Tensor]) -> None:
-        state = merged(state)
-        self.trainer.sampler.load_adapter_weights(f"{self.trainer.name}@{step}", state)
-        self._last_requests[step] = time.monotonic()
-        # At least 2: the newest step and one other, for example the starting policy.
-        self._max_served = max(2, SERVED_BYTES // sum(tensor.nbytes for tensor in state.values()))
-
-    def _stop(self, step: int) -> None:
-        """Unload the weights of a step; the next request for them loads them again."""
-        del self._last_requests[step]
-        self.trainer.sampler.unload_adapter(f"{self.trainer.name}@{step}")
+        await asyncio.to_thread(lambda: self._served.load(trainer.step, trainer.learner.merged()))

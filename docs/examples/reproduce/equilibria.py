@@ -23,7 +23,7 @@ t * (the player's own reach of I).
 from __future__ import annotations
 
 import numpy as np
-from sequence_form import earlier_choices, latest_choices, plan, sequence_form
+from sequence_form import sequence_form
 
 from arena.core.errors import ArenaError
 from arena.evaluation.exact import Floats, GameTree
@@ -33,23 +33,16 @@ from arena.evaluation.records import Estimate
 def cfr_plus(tree: GameTree, iterations: int) -> Floats:
     """Return the average policy of CFR+ after some iterations, [pairs]."""
     regrets, sums, players = np.zeros(len(tree.sets)), np.zeros(len(tree.sets)), tree.players
-    earlier = earlier_choices(tree, latest_choices(tree))
     for iteration in range(1, iterations + 1):
         # Alternating: each player answers the newest policy of those before it.
         for player in range(tree.game.num_players):
-            policy = _matching(tree, regrets)
+            policy = tree.normalised(regrets)
             values, _ = tree.counterfactual_values(policy)
             mean = np.add.reduceat(policy * values, tree.first_pairs)[tree.sets]
             own = players == player
             regrets = np.where(own, np.maximum(0.0, regrets + values - mean), regrets)
-            sums += np.where(own, iteration * plan(tree, policy, earlier), 0.0)
-    return _matching(tree, sums)
-
-
-def _matching(tree: GameTree, weights: Floats) -> Floats:
-    """Return the policy in proportion to weights; even where all are 0."""
-    totals = np.add.reduceat(weights, tree.first_pairs)[tree.sets]
-    return tree.normalised(np.where(totals > 0, weights, 1.0))
+            sums += np.where(own, iteration * tree.plan(policy), 0.0)
+    return tree.normalised(sums)
 
 
 def solve(tree: GameTree) -> Floats:
@@ -77,7 +70,7 @@ def solve(tree: GameTree) -> Floats:
     if not found.success:
         raise ArenaError(f"{tree.game!r} was not solved: {found.message}")
     plans = found.x[1:size] - found.ineqlin.marginals[1:]
-    return _matching(tree, np.maximum(plans, 0.0))
+    return tree.normalised(np.maximum(plans, 0.0))
 
 
 def game_value(tree: GameTree, policy: Floats) -> Estimate:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from arena.evaluation.exact import Floats, GameTree
+from arena.evaluation.exact import GameTree
 
 Sequences = NDArray[np.int_]
 
@@ -26,25 +26,6 @@ def latest_choices(tree: GameTree) -> Sequences:
     return latest
 
 
-def earlier_choices(tree: GameTree, latest: Sequences) -> Sequences:
-    """Return the sequence of its player before each pair, [pairs]."""
-    chosen = np.flatnonzero(tree.pairs >= 0)
-    pairs = tree.pairs[chosen]
-    earlier = np.zeros(len(tree.sets), int)
-    # With perfect recall it is the same for all positions of an information set.
-    earlier[pairs] = latest[tree.parents[chosen], tree.players[pairs]]
-    return earlier
-
-
-def plan(tree: GameTree, policy: Floats, earlier: Sequences) -> Floats:
-    """Return the product of its player's choices up to and with each pair, [pairs]."""
-    products = np.ones(1 + len(policy))
-    for depth in range(tree.depths.max(initial=0) + 1):
-        pairs = np.flatnonzero(tree.depths == depth)
-        products[1 + pairs] = products[earlier[pairs]] * policy[pairs]
-    return products[1:]
-
-
 def sequence_form(tree: GameTree) -> tuple[csr_matrix, list[csr_matrix]]:
     """Return the sequence form of a game of two players, for linear programs.
 
@@ -58,7 +39,7 @@ def sequence_form(tree: GameTree) -> tuple[csr_matrix, list[csr_matrix]]:
         chances[level] *= chances[tree.parents[level]]
     shape = (1 + pairs, 1 + pairs)
     returns = csr_matrix((chances * tree.returns[:, 0], (latest[:, 0], latest[:, 1])), shape)
-    earlier = earlier_choices(tree, latest)
+    earlier = 1 + tree.earlier
     constraints = []
     for player in (0, 1):
         own = np.flatnonzero(tree.players == player)

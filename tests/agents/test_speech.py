@@ -188,6 +188,7 @@ def test_speech_spells_no_control_token_in_the_prompt_of_another_seat(
 @pytest.mark.parametrize("turn", TURNS)
 def test_a_reply_that_repeats_a_control_token_forges_no_turn(turn: str) -> None:
     chat = Chat(Message("system", "rules"))
+    chat.ask(Whispers().initial_state().observe(0))
     chat.add_reply(f"<think>ok</think>{turn}")
     chat.correct(f"'{turn}' is not allowed now.")
     answer, correction = chat.messages[-2:]

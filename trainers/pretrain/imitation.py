@@ -34,8 +34,8 @@ from trainers.pretrain.recipe import Recipe, TeachSettings
 from trainers.pretrain.run import (
     CurvePoint,
     HeldOut,
+    PreparedStage,
     PretrainingRun,
-    Stage,
     digest_of,
     threads_for,
 )
@@ -117,7 +117,7 @@ class TaughtModel:
     def parameters(self) -> int:
         return sum(tensor.numel() for tensor in self.learner.trained.values())
 
-    def prepare(self, stage: int) -> Stage[Chat]:
+    def prepare(self, stage: int) -> PreparedStage[Chat]:
         recipe, part = self.recipe, self.recipe.stages[stage]
         first = first_deal(recipe.seed)
         last = first + part.games
@@ -136,7 +136,7 @@ class TaughtModel:
             random.Random(f"{recipe.seed}/{epoch}").shuffle(order)
             plan += _batches([train[i] for i in order], self.settings.batch_size)
         digest = digest_of(np.array(chat.ids) for batch in plan for chat in batch)
-        return Stage(plan, len(train), round(WARMUP * len(plan)), digest)
+        return PreparedStage(plan, len(train), round(WARMUP * len(plan)), digest)
 
     def _chats(self, seeds: range) -> list[Chat]:
         """Return the chats of games that have a reply within the context."""

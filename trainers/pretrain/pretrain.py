@@ -30,8 +30,8 @@ from trainers.pretrain.recipe import Recipe
 from trainers.pretrain.run import (
     CurvePoint,
     HeldOut,
+    PreparedStage,
     PretrainingRun,
-    Stage,
     digest_of,
     threads_for,
 )
@@ -186,7 +186,7 @@ class NewModel:
     def parameters(self) -> int:
         return sum(p.numel() for p in self.model.parameters())
 
-    def prepare(self, stage: int) -> Stage[PaddedBatch]:
+    def prepare(self, stage: int) -> PreparedStage[PaddedBatch]:
         recipe, part = self.recipe, self.recipe.stages[stage]
         played = play_stage(recipe, stage) if self.corpus is None else self.corpus
         self.notify(f"{len(played)} chats of {part.games} games")
@@ -210,7 +210,7 @@ class NewModel:
         # A generator of its own: the number of held-out chats does not change the order.
         self.validation[:] = batches(held_out[:MOST_MEASURED], recipe, np.random.default_rng(0))
         digest = digest_of(batch.ids.numpy() for batch in plan)
-        return Stage(plan, len(examples), recipe.warmup_steps, digest)
+        return PreparedStage(plan, len(examples), recipe.warmup_steps, digest)
 
     def state(self) -> dict[str, Any]:
         states = {f"optimizer {n}": o.state_dict() for n, o in enumerate(self.optimizers)}

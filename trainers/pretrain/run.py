@@ -66,7 +66,7 @@ class HeldOut:
 
 
 @dataclass(frozen=True, slots=True)
-class Stage(Generic[Batch]):
+class PreparedStage(Generic[Batch]):
     """The batches of a stage, in their order."""
 
     plan: Sequence[Batch]
@@ -88,7 +88,7 @@ class Student(Protocol[Batch]):
     def parameters(self) -> int:
         """Number of weights."""
 
-    def prepare(self, stage: int) -> Stage[Batch]:
+    def prepare(self, stage: int) -> PreparedStage[Batch]:
         """Play the games of a stage; its held-out chats are those that are measured from now on."""
 
     def learn(self, batch: Batch, factor: float) -> float:
@@ -225,7 +225,11 @@ class PretrainingRun:
 
 
 def training_steps(
-    student: Student[Batch], stage: Stage[Batch], number: int, first: int, measure_every: int
+    student: Student[Batch],
+    stage: PreparedStage[Batch],
+    number: int,
+    first: int,
+    measure_every: int,
 ) -> Iterator[CurvePoint]:
     """Train on the batches of stage `number` in order, and yield a point after each step.
 

@@ -19,11 +19,10 @@ from arena.cli.options import (
     seat_model,
 )
 from arena.cli.replay import ReplayOptions
-from arena.cli.terminal import echo, print_grids
+from arena.cli.terminal import echo
 from arena.core.errors import UsageError
 from arena.core.spec import redacted
-from arena.core.text import percentage, pluralize, real_minus, shorten
-from arena.evaluation.records import Interval, ReportPart
+from arena.core.text import pluralize, shorten
 from arena.llm.config import setting
 
 if TYPE_CHECKING:
@@ -142,20 +141,6 @@ def branch_chat_options(replay: Replay, options: ModelOptions) -> ChatOptions:
     )
 
 
-class BranchSeat(ReportPart):
-    """Results of one seat over all games of a branch, beside those of the parent."""
-
-    seat: int
-    player: str
-    player_before: str
-    won: int
-    games: int
-    win_rate: Interval
-    mean_return: float | None
-    return_before: float | None
-    won_before: bool | None
-
-
 @dataclass(slots=True, kw_only=True)
 class Branches(GameRun):
     """Games that start from one position of a replay."""
@@ -172,58 +157,25 @@ class Branches(GameRun):
         return {
             "parent": str(self.parent.path),
             "ply": len(self.start.plies),
-            "seeds": [self.seeds[0], self.seeds[-1]],
             "outcome": outcome.model_dump(mode="json", exclude={"type"}) if outcome else None,
-            "seats": [self._seat(s).model_dump(mode="json") for s in range(len(self.match.specs))],
             "games": [game.model_dump(mode="json") for game in self.results],
         }
 
-    def _seat(self, seat: int) -> BranchSeat:
-        from arena.evaluation.statistics import rate
-
-        outcome, played = self.parent.outcome, len(self.results)
-        earned = [game.returns[seat] for game in self.results]
-        return BranchSeat(
-            seat=seat,
-            player=redacted(self.match.specs[seat]),
-            player_before=self.start.header.players[seat],
-            won=self.wins(seat),
-            games=played,
-            win_rate=Interval.of(rate(self.wins(seat), played)),
-            mean_return=sum(earned) / played if played else None,
-            return_before=outcome.returns[seat] if outcome else None,
-            won_before=outcome.outcome.is_winner(seat) if outcome else None,
-        )
-
     def report(self, interrupted: bool, as_json: bool) -> None:
-        """Print a row for each seat and the command that shows the games."""
+        """Print how often each seat won, here and in the parent, and where the games are."""
         if interrupted or len(self.results) < len(self.seeds):
             self.count_games(interrupted)
         if as_json or not self.results:
             return
-        from arena.evaluation.document import Grid
-
-        several = len(self.results) > 1
-        title = (
-            f"{self.start.parent} played on from position {len(self.start.plies)}: "
-            f"{pluralize(len(self.results), 'game')}, seed {self.seeds[0]}"
-            f"{f' to {self.seeds[-1]}' if several else ''}"
-        )
-        headings = ["seat", "won", *(["95 %"] if several else []), "return", "in the parent"]
-        rows = [_row(self._seat(seat), several) for seat in range(len(self.match.specs))]
-        print_grids([Grid(title, headings, rows)])
+        games = pluralize(len(self.results), "game")
+        won = ", ".join(map(self._seat, range(len(self.match.specs))))
+        echo(f"{self.start.parent} played on from position {len(self.start.plies)}, {games}: {won}")
         echo(f"Look: arena replay {self.results[0].replay}, or all: arena replay {self.out} --web")
 
-
-def _row(seat: BranchSeat, several: bool) -> list[str]:
-    before, player = seat.player_before, seat.player
-    name = player if player == before else f"{player} (was {before})"
-    rate, earned = seat.win_rate, seat.return_before
-    result = "won" if seat.won_before else "not won"
-    return [
-        f"{seat.seat} {name}",
-        f"{seat.won} of {seat.games}",
-        *([f"{percentage(rate.low)} to {percentage(rate.high)}"] if several else []),
-        real_minus(f"{seat.mean_return:.3g}"),
-        "unfinished" if earned is None else real_minus(f"{result}, {earned:g}"),
-    ]
+    def _seat(self, seat: int) -> str:
+        spec, before = redacted(self.match.specs[seat]), self.start.header.players[seat]
+        outcome = self.parent.outcome
+        facts = [f"was {before}"] if spec != before else []
+        facts += ["won before"] if outcome and outcome.outcome.is_winner(seat) else []
+        about = f" ({', '.join(facts)})" if facts else ""
+        return f"seat {seat} {spec}{about} won {self.wins(seat)}"

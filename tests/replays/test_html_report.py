@@ -49,7 +49,11 @@ def player(name: str, place: int = 0) -> dict[str, Any]:
         "no_fallback": {"seats": 117, "bounds": {"low": rate - 0.1, "high": rate + 0.12}},
         "rating": estimate(1600 - 40 * place, 35),
         "rank": {"value": place + 1, "low": place + 1, "high": place + 2, "n": 120},
-        "measures": {"efficiency": estimate(0.9 - 0.1 * place, 0.03), "unheard": estimate(2.0)},
+        "measures": {
+            "efficiency": estimate(0.9 - 0.1 * place, 0.03),
+            "unheard": estimate(2.0),
+            "prompt_tokens": estimate(1234567),
+        },
         "series": {
             "entropy": {str(turn): estimate(8 / turn + place, 0.3) for turn in range(1, 6)},
             "calibration": [
@@ -211,8 +215,8 @@ def test_a_tournament_has_ratings_pairs_and_seats(tmp_path: Path) -> None:
     page = page_of(tournament(), tmp_path)
     assert "bot:detective leads with a rating of 1600 [1565, 1635]." in page.text
     assert "The 95 % interval of its rank is 1 to 2." in page.text
-    assert page.count("svg") == 4
-    for said in ["Seat 1", "Seat 2", "72 %", "1 [1, 2]"]:
+    assert page.count("svg") == 3
+    for said in ["seat 1", "seat 2", "72 %", "1 [1, 2]"]:
         assert said in page.text
 
 

@@ -175,14 +175,10 @@ def _replies(records: Sequence[StepRecord], axis: ChartAxis) -> tuple[LineChart 
 
 
 def _throughput(records: Sequence[StepRecord], axis: ChartAxis) -> Iterator[LineChart | None]:
-    """Yield tokens per second and tokens per step, of sampling and of training."""
-    sampled = _values(records, lambda record: record.tokens.sampled or None)
-    trained = _values(records, lambda record: record.tokens.trained or None)
+    """Yield tokens per second of sampling and of training."""
     both = "tokens per second, forward and backward"
     yield _line("Sampling", "tokens per second", _values(records, sampling_rate), axis, 0)
     yield _line("Training", both, _values(records, training_rate), axis, 2)
-    yield _line("Sampled", "tokens of a step", sampled, axis, 0)
-    yield _line("Trained", "tokens of a step in the loss", trained, axis, 2)
 
 
 def _values(records: Sequence[StepRecord], value: Callable[[StepRecord], float | None]) -> Points:

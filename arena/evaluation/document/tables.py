@@ -70,7 +70,6 @@ def document(report: Report, beside: int = EVERY_PLAYER) -> Document:
     players = report.players
     title = "Leaderboard" if report.kind == "tournament" else "Results"
     models = [player for player in players if player.replies.attempts]
-    replied = ([replies(models)], (), [usage(models)]) if models else ()
     turns = list(_turns(report))
     ended = report.has_winner and any(player.outcomes.won is not None for player in players)
     given: dict[str, JsonValue] = {"options": ", ".join(options_in_words(report.options)) or None}
@@ -83,9 +82,9 @@ def document(report: Report, beside: int = EVERY_PLAYER) -> Document:
         Section("Differences", [differences(report)] if len(report.comparisons) > 1 else ()),
         Section("Pairs", [pairs_of(report)] if report.pairs else ()),
         Section("Turn by turn", (), [c for c, _ in turns], [grid for _, grid in turns], TURNS),
-        Section("Replies and cost", *replied),
+        Section("Replies and cost", [replies(models)] if models else ()),
         Section("Outcomes", [outcomes(report)] if ended else (), is_folded=True),
-        Section("Seats", *_seats(report), is_folded=True),
+        Section("Seats", list(_seats(report)), is_folded=True),
         Section("Settings", settings, is_folded=True),
     )
     return Document(
@@ -308,16 +307,11 @@ def pairs_of(report: Report) -> Grid:
     return _with_p(title, others, headings, rows)
 
 
-def _seats(report: Report) -> tuple[Sequence[Grid], Sequence[Chart]]:
-    """Return the values of the seats of a tournament, as a table and as a chart."""
-    if not report.seats:
-        return (), ()
-    rows = [(f"seat {effect.seat + 1}", number(effect.effect, 0)) for effect in report.seats]
-    grid = Grid("Value of each seat", ["seat", "rating points"], rows)
-    drawn = [(f"Seat {effect.seat + 1}", effect.effect) for effect in report.seats]
-    about, axis = "value of each seat, with 95 % intervals", ChartAxis("effect of the seat")
-    known = any(interval.value is not None for _, interval in drawn)
-    return [grid], [ForestChart("Seats", about, drawn, axis, 0.0)] if known else ()
+def _seats(report: Report) -> Iterator[Grid]:
+    """Yield the values of the seats of a tournament."""
+    if report.seats:
+        rows = [(f"seat {each.seat + 1}", number(each.effect, 0)) for each in report.seats]
+        yield Grid("Value of each seat", ["seat", "rating points"], rows)
 
 
 def replies(models: Sequence[PlayerReport]) -> Grid:
@@ -333,21 +327,6 @@ def replies(models: Sequence[PlayerReport]) -> Grid:
         counted = (str(counts.attempts), legal, str(counts.fallbacks), failures)
         rows.append((player.label, *counted, cached, price))
     return Grid("Replies of models", headings, rows)
-
-
-def usage(models: Sequence[PlayerReport]) -> Grid:
-    """Return tokens and seconds of models."""
-    headings = ["player", "prompt tokens", "completion tokens", "seconds per reply"]
-    rows = [
-        [
-            player.label,
-            decimal(player.usage.prompt_tokens, 0),
-            decimal(player.usage.completion_tokens, 0),
-            decimal(player.usage.seconds_per_reply, 2),
-        ]
-        for player in models
-    ]
-    return Grid("Tokens per game, and time", headings, rows)
 
 
 # Charts

@@ -2,35 +2,32 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
+from model_games import attempts_of, play_models
 
 from arena.agents.agent import Seat
-from arena.agents.chat import Attempt, Chat, ChatOptions, requests_of, system_message
+from arena.agents.chat import Chat, ChatOptions, attempts_in, requests_of, system_message
 from arena.agents.seating import make_agent
 from arena.core.errors import StopPlaying, UsageError
 from arena.core.game import Game
 from arena.core.observation import Observation
 from arena.core.seeds import stream
-from arena.episodes.files import ReplayWriter
-from arena.episodes.match import Match, play
+from arena.episodes.match import Match
 from arena.episodes.record import Episode, Position
 from arena.episodes.replay import read_replay, verify
 from arena.llm.backend import BackendTraits, Request, Sampling
-from arena.llm.service import LLMService
 from arena.llm.settings import RunLimits
 from arena.plugins.catalog import make_game
 from backends.scripted import ScriptedBackend, ScriptedReply
 
 CLUEDO = make_game("cluedo", players=3)
-QUIET: Callable[[str], None] = lambda line: None  # noqa: E731
+SPECS = ["scripted", "bot:novice", "bot:novice"]
 
 
 def fallback_of(request: Request) -> str:
@@ -45,36 +42,17 @@ def fallback_of(request: Request) -> str:
 def game_of(
     replies: Any,
     options: ChatOptions = ChatOptions(),
-    game: Game = CLUEDO,
     seed: int = 3,
     out: Path | None = None,
-    max_turns: int | None = 12,
-    level: Any = "notes",
+    max_turns: int = 12,
 ) -> tuple[Episode, Any]:
     backend = replies if isinstance(replies, ScriptedBackend) else ScriptedBackend(replies)
-    writers = [ReplayWriter(out, "game")] if out else []
-
-    async def go() -> Episode:
-        async with LLMService(notify=QUIET) as llm:
-            llm.add("scripted", backend)
-            other = "bot:novice" if game.name == "cluedo" else "bot:random"
-            specs = ["scripted"] + [other] * (game.num_players - 1)
-            match = Match(game, specs, seed, max_turns=max_turns, text_level=level, chat=options)
-            return await play(match, llm=llm, watchers=writers)
-
-    return asyncio.run(go()), backend
+    match = Match(CLUEDO, SPECS, seed, max_turns=max_turns, chat=options)
+    return play_models(match, backend, out).episode, backend
 
 
 def decisions_of(episode: Episode, player: int = 0) -> list[Any]:
     return [ply.decision for ply in episode.plies if ply.player == player and ply.decision.details]
-
-
-def attempts_of(episode: Episode) -> list[Attempt]:
-    return [
-        Attempt.model_validate(raw)
-        for decision in decisions_of(episode)
-        for raw in decision.details["attempts"]
-    ]
 
 
 def test_an_appended_chat_only_grows_and_says_nothing_twice() -> None:
@@ -146,13 +124,9 @@ def test_any_error_of_an_agent_counts_as_a_fallback() -> None:
     def fail(_: Request) -> str:
         raise OverflowError("date value out of range")
 
-    async def go() -> None:
-        async with LLMService(limits=RunLimits(max_fallbacks=3), notify=QUIET) as llm:
-            llm.add("scripted", ScriptedBackend(fail))
-            await play(Match(CLUEDO, ["scripted"] + ["bot:novice"] * 2, 3), llm=llm)
-
+    match, limits = Match(CLUEDO, SPECS, 3), RunLimits(max_fallbacks=3)
     with pytest.raises(StopPlaying, match="3 of 3 decisions were fallback moves.*OverflowError"):
-        asyncio.run(go())
+        play_models(match, ScriptedBackend(fail), limits=limits)
 
 
 def test_a_chat_that_is_too_long_is_shortened_and_the_talk_left_out_is_counted() -> None:
@@ -182,11 +156,7 @@ def test_every_request_can_be_told_from_the_replay(tmp_path: Path) -> None:
     )
     replay = read_replay(tmp_path / "game.jsonl")
     assert verify(replay) is None
-    attempts = [
-        Attempt.model_validate(raw)
-        for move in replay.moves
-        for raw in getattr(move, "details", {}).get("attempts", [])
-    ]
+    attempts = [each for walked in replay.walk() for each in attempts_in(walked.ply.decision)]
     assert requests_of(attempts) == [request.messages for request in backend.requests]
     assert replay.header.models is not None and replay.header.models["chat"] == "fresh"
 
@@ -209,20 +179,15 @@ def test_the_same_seed_asks_with_the_same_seeds() -> None:
 
 
 def test_guided_requests_name_the_legal_actions_and_json_ones_a_schema() -> None:
-    _, backend = game_of(fallback_of, ChatOptions(guided=True))
-    assert "end turn" in backend.requests[0].guided_choice
+    """Never both, which servers refuse; the choices are the narrower of the two."""
+    for answers in ("text", "json"):
+        _, backend = game_of(fallback_of, ChatOptions(guided=True, answers=answers))
+        assert "end turn" in backend.requests[0].guided_choice
+        assert all(each.guided_choice and each.guided_json is None for each in backend.requests)
     as_json = lambda request: json.dumps({"thoughts": "", "action": fallback_of(request)})  # noqa: E731
     episode, backend = game_of(as_json, ChatOptions(answers="json"))
     assert backend.requests[0].guided_json and '"action"' in backend.requests[0].messages[0].content
     assert not episode.failures
-
-
-def test_a_request_has_one_form_of_guidance() -> None:
-    """Servers refuse choices and a schema together; the choices are the narrower of the two."""
-    _, backend = game_of(fallback_of, ChatOptions(guided=True, answers="json"))
-    for request in backend.requests:
-        assert request.guided_choice and request.guided_json is None
-    _, backend = game_of(fallback_of, ChatOptions(answers="json"))
     assert not any(request.guided_choice for request in backend.requests)
 
 
@@ -270,16 +235,14 @@ def test_beliefs_are_asked_off_the_move_path() -> None:
 def test_the_answer_to_a_question_about_beliefs_costs_nothing_from_the_cache(
     tmp_path: Path,
 ) -> None:
-    async def costs() -> list[float]:
-        async with LLMService(notify=QUIET, cache=tmp_path / "answers.cache") as llm:
-            reply = lambda r: ScriptedReply(fallback_of(r), cost=0.01)  # noqa: E731
-            llm.add("scripted", ScriptedBackend(reply))
-            specs, chat = ["scripted"] + ["bot:novice"] * 2, ChatOptions(beliefs=True)
-            episode = await play(Match(CLUEDO, specs, 3, max_turns=6, chat=chat), llm=llm)
+    def costs() -> list[float]:
+        backend = ScriptedBackend(lambda request: ScriptedReply(fallback_of(request), cost=0.01))
+        match = Match(CLUEDO, SPECS, 3, max_turns=6, chat=ChatOptions(beliefs=True))
+        episode, _, _ = play_models(match, backend, cache=tmp_path / "answers.cache")
         found = [d.details["beliefs"] for d in decisions_of(episode) if "beliefs" in d.details]
         return [beliefs["cost"] for beliefs in found]
 
-    first, again = asyncio.run(costs()), asyncio.run(costs())
+    first, again = costs(), costs()
     assert set(first) == {0.01} and set(again) == {0.0}
 
 
@@ -300,16 +263,6 @@ def test_a_model_needs_a_service() -> None:
     seat = Seat(CLUEDO, 0, stream(0, "x"))
     with pytest.raises(UsageError, match="seat 0: 'scripted:x' is a model"):
         make_agent("scripted:x", seat)
-
-
-@pytest.mark.parametrize("name", ["tictactoe", "kuhn_poker", "goofspiel"])
-def test_models_play_every_game(name: str) -> None:
-    def first_legal(request: Request) -> str:
-        actions = request.messages[-1].content.rpartition("Your actions: ")[2]
-        return f"I think I shall play: **{actions.split(' | ')[-1]}**"
-
-    episode, _ = game_of(first_legal, game=make_game(name), max_turns=None)
-    assert not episode.failures and episode.outcome
 
 
 @pytest.mark.parametrize(
@@ -390,16 +343,11 @@ def test_a_player_of_a_mixture_draws_a_version_for_the_whole_game() -> None:
 
 
 def test_a_branch_plays_on_with_the_version_of_the_record() -> None:
-    async def go() -> None:
-        async with LLMService(notify=QUIET) as llm:
-            llm.add("scripted", MixedBackend(fallback_of))
-            match = Match(CLUEDO, ["scripted", "bot:novice", "bot:novice"], 3, max_turns=6)
-            parent = await play(match, llm=llm)
-            [version] = {one.policy_version for one in attempts_of(parent)}
-            at = len(parent.plies) // 2
-            for seed in range(6):
-                start = Position("parent.jsonl", "0" * 64, parent.header, parent.plies[:at])
-                branch = await play(match.with_seed(seed), llm=llm, start=start)
-                assert {one.policy_version for one in attempts_of(branch)} == {version}
-
-    asyncio.run(go())
+    backend, match = MixedBackend(fallback_of), Match(CLUEDO, SPECS, 3, max_turns=6)
+    parent = play_models(match, backend).episode
+    [version] = {one.policy_version for one in attempts_of(parent)}
+    plies = parent.plies[: len(parent.plies) // 2]
+    start = Position("parent.jsonl", "0" * 64, parent.header, plies)
+    for seed in range(6):
+        branch = play_models(match.with_seed(seed), backend, start=start).episode
+        assert {one.policy_version for one in attempts_of(branch)} == {version}

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Callable
 
 import pytest
+from model_games import play_models
 
 from arena.agents.agent import Seat
 from arena.agents.chat import ChatOptions
@@ -15,7 +15,7 @@ from arena.agents.seating import make_agent
 from arena.core.errors import UsageError
 from arena.core.seeds import stream
 from arena.core.spec import Spec, without_scaffold
-from arena.episodes.match import Match, play
+from arena.episodes.match import Match
 from arena.episodes.record import Episode
 from arena.llm.backend import Request
 from arena.llm.service import LLMService
@@ -45,15 +45,9 @@ def plain(request: Request) -> str:
 def game_of(
     scaffold: str, answer: Answer, options: ChatOptions = ChatOptions()
 ) -> tuple[Episode, ScriptedBackend]:
-    backend = ScriptedBackend(answer)
-
-    async def go() -> Episode:
-        async with LLMService(notify=lambda line: None) as llm:
-            llm.add("scripted", backend)
-            specs = [f"scripted+{scaffold}", "bot:novice", "bot:novice"]
-            return await play(Match(CLUEDO, specs, 3, max_turns=9, chat=options), llm=llm)
-
-    return asyncio.run(go()), backend
+    backend, specs = ScriptedBackend(answer), [f"scripted+{scaffold}", "bot:novice", "bot:novice"]
+    match = Match(CLUEDO, specs, 3, max_turns=9, chat=options)
+    return play_models(match, backend).episode, backend
 
 
 def test_a_spec_ends_with_a_known_scaffold_only() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Iterator
 from dataclasses import replace
@@ -12,22 +11,20 @@ from typing import Any
 import pytest
 from cluedo_server import legal_answer
 from misbehaving import Misbehaving
+from model_games import ModelGame, attempts_of, play_models
 from provider_formats import THOUGHTS
 
 from arena.agents.action_tools import action_tools
-from arena.agents.chat import THINKING_ROOM, Attempt, ChatOptions
+from arena.agents.chat import THINKING_ROOM, ChatOptions
 from arena.agents.system_prompts import system_prompt
 from arena.cli import run
 from arena.cli.options import REPLY_TOKENS, ModelOptions
 from arena.cli.terminal import ledger_grid
 from arena.core.errors import UsageError
-from arena.episodes.files import ReplayWriter
-from arena.episodes.match import Match, play
-from arena.episodes.record import Episode
+from arena.episodes.match import Match
 from arena.episodes.replay import read_replay
 from arena.llm.backend import BackendTraits, Request
 from arena.llm.config import SettingsLayer
-from arena.llm.ledger import Ledger
 from arena.llm.service import LLMService
 from arena.llm.settings import KeylessSettings
 from arena.plugins.catalog import catalog, make_game
@@ -54,27 +51,9 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Misbehaving]:
 
 def game_with(
     spec: str, options: ChatOptions = ChatOptions(), out: Path | None = None, backend: Any = None
-) -> tuple[Episode, Ledger, list[str]]:
-    lines: list[str] = []
-    writers = [ReplayWriter(out, "game")] if out else []
-
-    async def go() -> Episode:
-        async with LLMService(notify=lines.append) as llm:
-            if backend:
-                llm.add(spec, backend)
-            specs = [spec, "bot:novice", "bot:novice"]
-            match = Match(CLUEDO, specs, 3, max_turns=6, chat=options)
-            episode = await play(match, llm=llm, watchers=writers)
-            ledgers.append(llm.ledger)
-            return episode
-
-    ledgers: list[Ledger] = []
-    return asyncio.run(go()), ledgers[0], lines
-
-
-def attempts_of(episode: Episode) -> list[Attempt]:
-    details: list[Any] = [ply.decision.details for ply in episode.plies]
-    return [Attempt.model_validate(raw) for each in details for raw in each.get("attempts", [])]
+) -> ModelGame:
+    match = Match(CLUEDO, [spec, "bot:novice", "bot:novice"], 3, max_turns=6, chat=options)
+    return play_models(match, backend, out)
 
 
 def test_a_reply_limit_leaves_room_for_thinking_by_default(server: Misbehaving) -> None:

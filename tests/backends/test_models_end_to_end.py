@@ -16,13 +16,16 @@ from cluedo_server import GAME, TESTS, environment, legal_answer, start
 from command_line import wait_until
 from misbehaving import ANSWERS, BROKEN, STATUSES, UNPROMISED, Misbehaving
 from misbehaving import Ledger as Billed
+from model_games import attempts_of
+from scripted_table import check_sums
 
-from arena.agents.chat import Attempt, ChatOptions
+from arena.agents.chat import ChatOptions
 from arena.episodes.files import ReplayWriter
 from arena.episodes.job import run_jobs
 from arena.episodes.match import Match, play
 from arena.episodes.record import Episode
-from arena.episodes.replay import Replay, read_replay, verify
+from arena.episodes.replay import read_replay, verify
+from arena.evaluation.analysis import episode_of
 from arena.llm.ledger import Tally
 from arena.llm.service import LLMService
 from arena.llm.settings import Settings
@@ -76,20 +79,6 @@ def flaky_games(spec: str, games: int, out: Path) -> tuple[list[Episode], Tally]
     return result
 
 
-def attempts_of(replay: Replay) -> list[Attempt]:
-    return [
-        Attempt.model_validate(raw)
-        for move in replay.moves
-        for raw in getattr(move, "details", {}).get("attempts", [])
-    ]
-
-
-def assert_adds_up(tally: Tally) -> None:
-    assert tally.calls == tally.answered + tally.cached + tally.failed
-    assert tally.tries == tally.answered + tally.failed_tries.total()
-    assert tally.tries == tally.calls - tally.cached - tally.untried + tally.retries.total()
-
-
 def assert_equals(tally: Tally, billed: Billed, causes: dict[str, str]) -> None:
     """Compare the ledger with the independent counts of the server."""
     failed: Counter[str] = Counter()
@@ -123,7 +112,7 @@ def test_a_flaky_provider_spoils_no_game_and_no_bill(
         seats = {failure.player for failure in episode.failures}
         assert seats <= {seat_of_model(episode.header.seed)}
     assert any(episode.failures for episode in episodes), "the faults were felt"
-    assert_adds_up(tally)
+    check_sums(tally)
     assert_equals(tally, server.ledger, {**CAUSES, "error_in_200": "rate_limit"})
     if prefix == "cohere":
         assert tally.unknown_cost == tally.answered
@@ -131,7 +120,7 @@ def test_a_flaky_provider_spoils_no_game_and_no_bill(
         assert tally.cost == pytest.approx(server.ledger.cost) and not tally.unknown_cost
     replays = [read_replay(path) for path in tmp_path.glob("*.jsonl")]
     assert len(replays) == games and [verify(replay) for replay in replays] == [None] * games
-    attempts = [attempt for replay in replays for attempt in attempts_of(replay)]
+    attempts = [attempt for replay in replays for attempt in attempts_of(episode_of(replay))]
     assert sum(a.failure != "provider_error" for a in attempts) == tally.answered
     assert sum(a.prompt_tokens for a in attempts) == tally.prompt_tokens
     assert sum(a.completion_tokens for a in attempts) == tally.completion_tokens

@@ -7,21 +7,18 @@ import json
 import re
 import socket
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 from misbehaving import Misbehaving
+from model_games import ModelGame, attempts_of, play_models
 from provider_formats import THOUGHTS, limit_of
 
 from arena.agents.action_tools import action_tools
-from arena.agents.chat import ChatOptions, attempts_in
+from arena.agents.chat import ChatOptions
 from arena.core.errors import BackendError
-from arena.episodes.files import ReplayWriter
-from arena.episodes.match import Match, play
-from arena.episodes.record import Episode
+from arena.episodes.match import Match
 from arena.llm.backend import Completion, Message, Request, Sampling
-from arena.llm.service import LLMService
 from arena.llm.settings import Settings
 from arena.plugins.catalog import make_game
 from backends import PROVIDERS
@@ -242,34 +239,21 @@ def first_bid(body: Any) -> str:
     return f"Action: bid {bids[-1]}"
 
 
-def play_goofspiel(specs: list[str], answers: Any, folder: Path, notices: list[str]) -> Episode:
-    """Play a game in which each model is asked five times; return it with its ledger."""
-
-    async def go() -> Episode:
-        async with LLMService(Settings.load(), notify=notices.append) as llm:
-            sampling = Sampling(max_tokens=4000, reasoning_effort="low")
-            match = Match(
-                make_game("goofspiel", players=3), specs, 3,
-                chat=ChatOptions("append", answers, sampling=sampling),
-            )  # fmt: skip
-            episode = await play(match, match.seat(llm), watchers=[ReplayWriter(folder, "game")])
-            total: Any = llm.ledger.to_json()["total"]
-            notices.append(json.dumps(total["engines"]))
-            return episode
-
-    return asyncio.run(go())
+def play_goofspiel(specs: list[str], answers: Any) -> ModelGame:
+    """Play a game in which each model is asked five times."""
+    chat = ChatOptions(
+        "append", answers, sampling=Sampling(max_tokens=4000, reasoning_effort="low")
+    )
+    return play_models(Match(make_game("goofspiel", players=3), specs, 3, chat=chat))
 
 
 @pytest.mark.parametrize("answers", ["text", "tools"])
 @pytest.mark.parametrize("spec", SPECS)
-def test_a_chat_goes_on_with_texts_only(
-    spec: str, answers: str, server: Misbehaving, tmp_path: Path
-) -> None:
+def test_a_chat_goes_on_with_texts_only(spec: str, answers: str, server: Misbehaving) -> None:
     """A call without its signed thought would be refused, and no seat reads another's thoughts."""
-
     server.answer = first_bid
     server.script(["reasoning"] * 10)
-    episode = play_goofspiel([spec, "bot:random", spec], answers, tmp_path, [])
+    episode = play_goofspiel([spec, "bot:random", spec], answers).episode
     assert not episode.failures and len(server.asked) == 10
     for asked in server.asked:
         sent = {name: text for name, text in asked.body.items() if name != "tools"}
@@ -277,8 +261,7 @@ def test_a_chat_goes_on_with_texts_only(
         assert not re.search(
             '"(tool_use|tool_calls|functionCall|thinking_blocks)"', json.dumps(sent)
         )
-    kept = [a.reasoning for ply in episode.plies for a in attempts_in(ply.decision)]
-    assert kept == [THOUGHTS] * 10
+    assert [attempt.reasoning for attempt in attempts_of(episode)] == [THOUGHTS] * 10
 
 
 @pytest.mark.parametrize(
@@ -297,21 +280,17 @@ def test_an_answer_names_its_engine(
     assert ask(prefix, model).engine == engine
 
 
-def test_a_change_of_the_engine_is_a_warning_and_in_replay_and_ledger(
-    server: Misbehaving, tmp_path: Path
-) -> None:
+def test_a_change_of_the_engine_is_a_warning_and_in_replay_and_ledger(server: Misbehaving) -> None:
     def changing(body: Any) -> str:
         server.fingerprint = f"fp_{1 + server.ledger.requests // 4}"
         return first_bid(body)
 
-    spec, notices = f"{server.openai_url}#tiny", list[str]()
-    server.answer = changing
-    episode = play_goofspiel([spec, "bot:random", "bot:random"], "text", tmp_path, notices)
+    spec, server.answer = f"{server.openai_url}#tiny", changing
+    episode, ledger, said = play_goofspiel([spec, "bot:random", "bot:random"], "text")
     one, two = "tiny [Maker, fp_1]", "tiny [Maker, fp_2]"
     assert (
         f"{spec}: the engine has changed during the run: first {one}, now {two}; replays and the "
         "ledger name the engine of each answer"
-    ) in notices
-    engines = [a.engine for ply in episode.plies for a in attempts_in(ply.decision)]
-    assert engines == [one] * 3 + [two] * 2
-    assert json.loads(notices[-1]) == {one: 3, two: 2}
+    ) in said
+    assert [attempt.engine for attempt in attempts_of(episode)] == [one] * 3 + [two] * 2
+    assert ledger.to_json()["total"]["engines"] == {one: 3, two: 2}  # type: ignore[index,call-overload]

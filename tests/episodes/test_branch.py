@@ -12,11 +12,11 @@ from typing import Any, cast
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from model_games import play_models
 
-from arena.agents.chat import Attempt, ChatOptions, requests_of
+from arena.agents.chat import ChatOptions, attempts_in, requests_of
 from arena.core.analysis import Appraiser
 from arena.core.errors import ReplayError, UsageError
-from arena.core.event import Ply
 from arena.core.game import Game
 from arena.episodes.branch import deals_anew, models_of, position
 from arena.episodes.files import ReplayWriter
@@ -25,7 +25,6 @@ from arena.episodes.record import DecisionLine
 from arena.episodes.replay import Replay, read_replay, verify
 from arena.evaluation.analysis import SkippedFile, measure_replay
 from arena.llm.backend import Message, Request
-from arena.llm.service import LLMService
 from arena.plugins.catalog import make_game
 from backends.scripted import ScriptedBackend
 
@@ -223,19 +222,11 @@ def test_a_model_that_joins_is_told_everything_its_seat_has_seen(
 ) -> None:
     parent = parents["cards"]
     game, backend = GAMES["cards"][0], ScriptedBackend(lambda request: "end turn")
-    writer, specs = ReplayWriter(tmp_path, "game"), ["scripted", "bot:novice", "bot:novice"]
-
-    async def go() -> None:
-        async with LLMService(notify=lambda line: None) as llm:
-            llm.add("scripted", backend)
-            agents = Match(game, specs, 1).seat(llm)
-            start = position(parent, 14)
-            await play(Match(game, specs, 1, max_turns=30), agents, watchers=[writer], start=start)
-
-    asyncio.run(go())
+    match = Match(game, ["scripted", "bot:novice", "bot:novice"], 1, max_turns=30)
+    play_models(match, backend, tmp_path, start=position(parent, 14))
     own = [
         w
-        for w in read_replay(writer.path).walk()
+        for w in read_replay(tmp_path / "game.jsonl").walk()
         if w.ply.number >= 14 and w.observation is not None
     ]
     first = next(w.observation for w in own if w.ply.decision.details)
@@ -249,21 +240,15 @@ def scripted_game(
 ) -> tuple[Replay, list[tuple[Message, ...]]]:
     """Play with a scripted model in seat 0; return the replay and the requests of the model."""
     backend = ScriptedBackend(reply)
-    writer, start = ReplayWriter(folder, name), more.pop("start", None)
+    start = more.pop("start", None)
     match = Match(
         GAMES["cards"][0],
         [more.pop("spec", "scripted"), "bot:novice", "bot:novice"],
         seed,
         **{"chat": ChatOptions(), "max_turns": 12, **more},
     )
-
-    async def go() -> None:
-        async with LLMService(notify=lambda line: None) as llm:
-            llm.add(match.specs[0], backend)
-            await play(match, llm=llm, watchers=[writer], start=start)
-
-    asyncio.run(go())
-    return read_replay(writer.path), [request.messages for request in backend.requests]
+    play_models(match, backend, folder, stem=name, start=start)
+    return read_replay(folder / f"{name}.jsonl"), [request.messages for request in backend.requests]
 
 
 def careless(request: Request) -> str:
@@ -283,7 +268,7 @@ def test_a_model_that_stays_plays_on_in_its_chat(tmp_path: Path) -> None:
     # The next request is that of the parent, message by message, with the earlier answers.
     assert again[0] == asked[requests] and len(again[0]) > 2
     # The record of the whole chat can be read back, and is that of the parent up to there.
-    attempts = [a for ply in found.walk() for a in _attempts_of(ply.ply)]
+    attempts = [a for ply in found.walk() for a in attempts_in(ply.ply.decision)]
     assert requests_of(attempts)[: requests + 1] == asked[: requests + 1]
     # A branch of the branch does the same.
     later = position(found, own[2] + 1)
@@ -308,11 +293,6 @@ def test_another_model_or_another_chat_reads_everything_anew(
         tmp_path, "other", careless, 9, start=position(parent, own[2]), **change
     )
     assert [m.role for m in again[0]] == ["system", "user"]
-
-
-def _attempts_of(ply: Ply) -> list[Attempt]:
-    raw = ply.decision.details.get("attempts") or []
-    return [Attempt.model_validate(each) for each in cast("list[Any]", raw)]
 
 
 # Positions on the way

@@ -175,29 +175,6 @@ def test_a_request_above_the_limit_of_a_minute_passes() -> None:
     assert asyncio.run(big.ask(small)) == "yes"
 
 
-# Over a real connection
-
-
-def test_the_ledger_says_what_the_server_counted() -> None:
-    with Misbehaving(fail_rate=0.3, retry_after=0) as server:
-        spec = f"{server.openai_url}#m"
-
-        async def run() -> Tally:
-            async with LLMService(quick(concurrency=30, breaker_failures=50)) as llm:
-                calls = (llm.complete(spec, ASK) for _ in range(150))
-                await asyncio.gather(*calls, return_exceptions=True)
-                return llm.ledger.tallies[spec]
-
-        tally, counted = asyncio.run(run()), server.ledger
-    check_sums(tally)
-    assert counted.requests - counted.answered > 20
-    assert (tally.calls, tally.tries) == (150, counted.requests)
-    assert tally.answered == counted.answered
-    assert tally.prompt_tokens == counted.prompt_tokens
-    assert tally.completion_tokens == counted.completion_tokens
-    assert tally.cost == pytest.approx(counted.cost)
-
-
 # The check before many games
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import math
 import resource
@@ -16,18 +15,17 @@ import pytest
 from command_line import arena, last_json
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from model_games import play_models
 from scripted_table import WithTokens, quick
 
-from arena.agents.chat import ChatMode, ChatOptions, requests_of
+from arena.agents.chat import Attempt, ChatMode, ChatOptions, attempts_in, requests_of
 from arena.cli import run
 from arena.core.errors import ArenaError, UsageError
 from arena.episodes.branch import position
-from arena.episodes.files import ReplayWriter
-from arena.episodes.match import Match, play
+from arena.episodes.match import Match
 from arena.episodes.record import Position
 from arena.episodes.replay import read_replay
 from arena.llm.backend import Message, Request, Sampling
-from arena.llm.service import LLMService
 from arena.plugins.catalog import make_game
 from backends.scripted import ScriptedBackend, ScriptedReply
 from trainers.export.exporter import ExportResult, export_format, export_replays
@@ -56,18 +54,10 @@ def record(
 ) -> Path:
     """Play a game and keep its replay."""
     asked = ChatOptions(chat=chat, logprobs=logprobs, sampling=Sampling(max_tokens=tokens))
-    played = make_game(game, **options)
-
-    async def one() -> None:
-        async with LLMService(quick(max_retries=0), notify=lambda _: None) as llm:
-            llm.add("scripted", backend(replies))
-            agents = Match(played, specs, seed, text_level="notes", chat=asked).seat(llm)
-            watchers = [ReplayWriter(folder, stem)]
-            await play(
-                Match(played, specs, seed, chat=asked), agents, watchers=watchers, start=start
-            )
-
-    asyncio.run(one())
+    match = Match(make_game(game, **options), specs, seed, chat=asked)
+    answering = backend(replies) if "scripted" in specs else None
+    limits = quick(max_retries=0)
+    play_models(match, answering, folder, stem=stem, start=start, settings=limits)
     return folder / f"{stem}.jsonl"
 
 
@@ -152,7 +142,7 @@ def test_a_chat_tells_each_request_as_it_was_sent(
 
     folder = tmp_path_factory.mktemp("chat")
     path = record(folder, "game", reply, chat=chat)
-    attempts = list(attempts_in(path))
+    attempts = attempts_of(path)
     sent = [
         (request, attempt)
         for request, attempt in zip(requests_of(attempts), attempts, strict=True)
@@ -182,12 +172,8 @@ def test_a_chat_tells_each_request_as_it_was_sent(
     assert chat == "append" or len(rows) == len(decisions)
 
 
-def attempts_in(path: Path) -> Iterator[Any]:
-    from arena.agents.chat import Attempt
-
-    for line in rows_of(path):
-        for raw in line.get("details", {}).get("attempts", []):
-            yield Attempt.model_validate(raw)
+def attempts_of(path: Path) -> list[Attempt]:
+    return [each for step in read_replay(path).walk() for each in attempts_in(step.ply.decision)]
 
 
 def test_a_branch_tells_only_what_is_its_own(tmp_path: Path) -> None:
@@ -203,7 +189,7 @@ def test_a_branch_tells_only_what_is_its_own(tmp_path: Path) -> None:
         if line["type"] == "decision" and line["player"] == 1 and line["ply"] >= 5
     ]
     assert rows["branch"]["replies"] == sum(len(line["details"]["attempts"]) for line in own) > 0
-    assert rows["branch"]["replies"] < sum(1 for _ in attempts_in(tmp_path / "branch.jsonl"))
+    assert rows["branch"]["replies"] < len(attempts_of(tmp_path / "branch.jsonl"))
 
 
 # Parquet

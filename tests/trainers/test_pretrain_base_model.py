@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import signal
@@ -16,6 +15,7 @@ from typing import Any
 
 import pytest
 import torch
+from model_games import play_models
 from safetensors.torch import load_file
 from tiny_model import TINY_FAMILIES, build_tiny_model
 from transformers import AutoModelForCausalLM
@@ -23,9 +23,8 @@ from transformers import AutoModelForCausalLM
 from arena.agents.chat import ChatOptions
 from arena.cli import run
 from arena.core.errors import UsageError
-from arena.episodes.match import Match, play
+from arena.episodes.match import Match
 from arena.llm.backend import Message, Sampling
-from arena.llm.service import LLMService
 from arena.plugins.catalog import make_game
 from backends.embedded.architecture import ADAPTER, read_architecture, read_model_config
 from backends.embedded.layers import merge_lora
@@ -94,14 +93,8 @@ def test_a_demonstration_is_the_chat_that_a_model_has_in_play() -> None:
     assert not demonstration.only_read
     replies = [m.content for m in demonstration.messages if m.role == "assistant"]
     backend = ScriptedBackend(replies)
-
-    async def asked() -> None:
-        async with LLMService() as llm:
-            llm.add("scripted:replies", backend)
-            chat = ChatOptions(sampling=Sampling(max_tokens=9))
-            await play(Match(game, ("scripted:replies", "bot:random"), 2, "notes", chat), llm=llm)
-
-    asyncio.run(asked())
+    chat = ChatOptions(sampling=Sampling(max_tokens=9))
+    play_models(Match(game, ("scripted", "bot:random"), 2, "notes", chat), backend)
     last = backend.requests[-1].messages
     assert tuple(last) == demonstration.messages[:-1]
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from known_deal import ENVELOPE, HANDS
+from model_games import play_models
 
 from arena.core.action import CHANCE, Action
 from arena.core.errors import ArenaError, UsageError
@@ -19,7 +20,6 @@ from arena.core.event import Decision, Ply
 from arena.core.game import Game
 from arena.episodes.match import Match, outcome_of, play
 from arena.episodes.record import Episode, Header
-from arena.llm.service import LLMService
 from arena.plugins.catalog import catalog, make_game
 from backends.scripted import ScriptedBackend
 from games.cluedo.game import Cluedo
@@ -168,17 +168,14 @@ def test_format(attempts: Sequence[list[Any]], fallbacks: int, expected: float) 
 def test_format_of_a_model_at_the_table() -> None:
     game = make_game("kuhn_poker")
 
-    async def game_of(*replies: str) -> SeatEpisode:
-        async with LLMService(notify=lambda line: None) as llm:
-            llm.add("scripted", ScriptedBackend(cycle(replies)))
-            specs = ["scripted", "bot:random"]
-            agents = Match(game, specs, 1).seat(llm)
-            return SeatEpisode(game, await play(Match(game, specs, 1), agents), 0)
+    def game_of(*replies: str) -> SeatEpisode:
+        match = Match(game, ["scripted", "bot:random"], 1)
+        return SeatEpisode(game, play_models(match, ScriptedBackend(cycle(replies))).episode, 0)
 
     rewards = Rewards.parse("format=1", game)
-    assert rewards.score(asyncio.run(game_of("bet"))).reward == 1
-    assert rewards.score(asyncio.run(game_of("well", "bet"))).reward == 0
-    assert rewards.score(asyncio.run(game_of("well"))).reward == -1
+    assert rewards.score(game_of("bet")).reward == 1
+    assert rewards.score(game_of("well", "bet")).reward == 0
+    assert rewards.score(game_of("well")).reward == -1
 
 
 def test_any_measure() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -11,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis
 from hypothesis import strategies as st
+from model_games import play_models
 from pydantic import JsonValue
 from scripted_table import Served, WithTokens, quick
 
 from arena.agents.chat import Attempt, ChatOptions
-from arena.episodes.match import Match, play
+from arena.episodes.match import Match
 from arena.episodes.record import Episode
 from arena.llm.backend import Message, Request, Role, Sampling, Token
-from arena.llm.service import LLMService
 from arena.plugins.catalog import make_game
 from backends.scripted import ScriptedReply
 from trainers.rollouts.rollouts import training_chat
@@ -42,16 +41,8 @@ def played(
     """A game of the model in seat 1 against a bot."""
     backend = WithTokens(replies)
     options = training_chat(ChatOptions(sampling=Sampling(max_tokens=2)))
-
-    async def game() -> Episode:
-        async with LLMService(quick(max_retries=0), notify=lambda _: None) as llm:
-            llm.add("scripted", backend)
-            agents = Match(
-                GAME, ["bot:random", "scripted"], seed, text_level="notes", chat=options
-            ).seat(llm)
-            return await play(Match(GAME, (), seed, chat=options), agents)
-
-    return asyncio.run(game()), backend.served
+    match = Match(GAME, ["bot:random", "scripted"], seed, chat=options)
+    return play_models(match, backend, settings=quick(max_retries=0)).episode, backend.served
 
 
 def attempt(asked: str, reply: str, kept: int = 0) -> Attempt:

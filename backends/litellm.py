@@ -163,12 +163,11 @@ class LiteLLMBackend:
         if not response.choices:
             raise self._retryable_error("bad_response", "answered without a choice", "")
         usage = read_usage(getattr(response, "usage", None))
-        answers = _joined(response.choices) if request.sampling.n == 1 else response.choices
-        choices = tuple(_read_choice(choice) for choice in answers)
+        choice = _read_choice(_joined(response.choices))
         if self._provider.route == "cohere_chat":
-            choices = tuple(_with_length_reason(choice, usage, request) for choice in choices)
+            choice = _with_length_reason(choice, usage, request)
         cost = getattr(response, "_hidden_params", {}).get("response_cost")
-        return Completion(choices, response.model or self.model, usage, cost, seconds=seconds)
+        return Completion(choice, response.model or self.model, usage, cost, seconds=seconds)
 
     def _error_of_call(self, error: OpenAIError, exchange: HTTPExchange) -> BackendError:
         """Return the cause of litellm's error.
@@ -213,7 +212,7 @@ class LiteLLMBackend:
         return BackendError(f"{self.model}: {problem}{suffix}", cause, retryable=True)
 
 
-def _joined(choices: Sequence[Any]) -> Sequence[Any]:
+def _joined(choices: Sequence[Any]) -> Any:
     """Return the one choice of an answer that litellm has split: a text, then calls of functions.
 
     It does so with OpenAI's Responses API, which it uses for the models that have no other.
@@ -222,7 +221,7 @@ def _joined(choices: Sequence[Any]) -> Sequence[Any]:
     for choice in others:
         first.message.tool_calls = first.message.tool_calls or choice.message.tool_calls
         first.finish_reason = choice.finish_reason
-    return [first]
+    return first
 
 
 def _read_choice(wire_choice: Any) -> Choice:

@@ -83,7 +83,7 @@ def chat_request(request: Request, model: str) -> dict[str, JsonValue]:
 
 def longest_body(request: Request) -> int:
     """Return the bytes of the longest response that may be an answer to this request."""
-    tokens = request.sampling.n * request.sampling.max_tokens
+    tokens = request.sampling.max_tokens
     prompt = sum(len(message.content) for message in request.messages)
     # Text of the longest tokens as escapes; with log-probabilities an object for each token and
     # the ids of the prompt. A megabyte for what servers add.
@@ -105,8 +105,6 @@ def sampling_fields(sampling: Sampling) -> dict[str, JsonValue]:
         fields["stop"] = [*sampling.stop]
     if sampling.seed is not None:
         fields["seed"] = sampling.seed
-    if sampling.n != 1:
-        fields["n"] = sampling.n
     return fields
 
 
@@ -193,7 +191,6 @@ class _Logprobs(_Wire):
 
 
 class _Choice(_Wire):
-    index: _Count = 0
     message: _Message
     finish_reason: str | None = None
     logprobs: Annotated[
@@ -268,9 +265,8 @@ def read_completion(
 ) -> Completion:
     """Return the completion in the body of a response with status 200.
 
-    A response with fewer choices than requested is accepted: some servers ignore `n`. The source, a
-    URL, is for error messages, from which the key is removed. `requested_model` is used if the
-    response names none.
+    The source, a URL, is for error messages, from which the key is removed. `requested_model` is
+    used if the response names none.
 
     Raises BackendError if the body is not a chat completion.
     """
@@ -336,7 +332,7 @@ def _completion(response: _ChatCompletion, requested_model: str, seconds: float)
     model = response.model or requested_model
     version = parse_policy_version(model)
     return Completion(
-        choices=tuple(read_choice(c) for c in sorted(response.choices, key=lambda c: c.index)),
+        choice=read_choice(response.choices[0]),
         model=model,
         usage=read_usage(wire_usage),
         cost=wire_usage.total_cost,

@@ -46,8 +46,8 @@ class ScriptedReply:
 class ScriptedBackend:
     """Returns replies in the order of the requests and stores the requests.
 
-    A request for `n` choices gets one reply `n` times. The replies may be a function of the
-    request. After the last one a further request is a BackendError.
+    The replies may be a function of the request. After the last one a further request is a
+    BackendError.
     """
 
     context_length: int | None = None
@@ -73,7 +73,7 @@ class ScriptedBackend:
             raise _backend_error(reply)
         choice = Choice(reply.text, reply.finish_reason, reply.reasoning, reply.refusal)
         return Completion(
-            choices=(choice,) * request.sampling.n,
+            choice=choice,
             model=self.model,
             usage=_usage(request, reply),
             cost=reply.cost,
@@ -147,7 +147,7 @@ def _backend_error(reply: ScriptedReply) -> BackendError:
 
 def _usage(request: Request, reply: ScriptedReply) -> Usage:
     prompt = sum(len(message.content) for message in request.messages) // CHARACTERS_PER_TOKEN
-    answer = len(reply.reasoning + reply.text) // CHARACTERS_PER_TOKEN * request.sampling.n
+    answer = len(reply.reasoning + reply.text) // CHARACTERS_PER_TOKEN
     return Usage(
         prompt if reply.prompt_tokens is None else reply.prompt_tokens,
         answer if reply.completion_tokens is None else reply.completion_tokens,

@@ -245,7 +245,7 @@ class Attempt(BaseModel):
 
     def with_answer(self, completion: Completion, reading: Reading) -> Self:
         """Return the attempt with its answer and the parsed action or failure."""
-        choice = completion.choices[0]
+        choice = completion.choice
         return self.model_copy(
             update={
                 "reply": choice.text,

@@ -136,7 +136,7 @@ class ChatAgent:
                 messages = tuple(self._chat.messages)
                 request = replace(request, messages=messages, repeated=self._chat.repeated)
                 continue
-            reading = self._read(completion.choices[0], observation)
+            reading = self._read(completion.choice, observation)
             attempts.append(attempt.with_answer(completion, reading))
             if reading.failure == "truncated":
                 self._explain_truncation(_is_cut_thinking(reading, completion.text))

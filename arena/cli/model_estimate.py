@@ -24,7 +24,7 @@ from arena.core.action import Action
 from arena.core.observation import Observation
 from arena.core.spec import Spec, redacted
 from arena.episodes.match import Match, play
-from arena.llm.backend import Completion, Request, Usage
+from arena.llm.backend import Choice, Completion, Request, Usage
 from arena.llm.ledger import Ledger
 from arena.llm.tokens import CHARACTERS_PER_TOKEN, count_prompts, tokens_of
 
@@ -137,5 +137,5 @@ async def _estimate(
             cost = traits.price.cost_of(usage) if traits.price else free
             tally = ledger.tally(redacted(spec))
             tally.calls += round(calls)
-            tally.add_usage(Completion((), spec, usage, cost))
+            tally.add_usage(Completion(Choice(""), spec, usage, cost))
     return ledger

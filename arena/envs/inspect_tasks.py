@@ -62,7 +62,7 @@ class EvaluatedModel:
         usage = Usage(used.input_tokens, used.output_tokens)
         was_cut = output.stop_reason == "max_tokens"
         choice = Choice(output.completion, "length" if was_cut else "stop")
-        return Completion((choice,), output.model, usage)
+        return Completion(choice, output.model, usage)
 
     async def close(self) -> None:
         """Do nothing: inspect_ai shares its models among all samples."""

@@ -101,7 +101,6 @@ def models_of(replay: Replay) -> ChatOptions | None:
         ("sampling.temperature", sampling.temperature, 0, 2),
         ("sampling.top_p", sampling.top_p, 0, 1),
         ("sampling.max_tokens", sampling.max_tokens, 1, 10**6),
-        ("sampling.n", sampling.n, 1, 1),
         ("the length of system", len(system), 0, MAX_SYSTEM_LENGTH),
     )
     for name, value, least, most in limits:

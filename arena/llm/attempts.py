@@ -13,6 +13,7 @@ from arena.llm.backend import (
     Backend,
     BackendTraits,
     Call,
+    Choice,
     Completion,
     Layer,
     Price,
@@ -191,4 +192,4 @@ def billed(error: BaseException, name: str, price: Price | None) -> Completion |
     usage, cost = Usage(error.prompt_tokens, error.completion_tokens), error.cost
     if not cost and price is not None:
         cost = price.cost_of(usage)
-    return Completion((), name, usage, cost) if cost else None
+    return Completion(Choice(""), name, usage, cost) if cost else None

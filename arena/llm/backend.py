@@ -39,7 +39,6 @@ class Sampling:
     max_tokens: int = 512
     stop: tuple[str, ...] = ()
     seed: int | None = None
-    n: int = 1
     reasoning_effort: ReasoningEffort | Literal[""] = ""
     """Amount of reasoning before an answer; empty for the provider's default."""
 
@@ -114,7 +113,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One of the `n` answers."""
+    """What a model has answered."""
 
     text: str
     finish_reason: FinishReason = "stop"
@@ -128,9 +127,9 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """The answer to a request: `n` choices and what they cost."""
+    """The answer to a request, and what it cost."""
 
-    choices: tuple[Choice, ...]
+    choice: Choice
     model: str
     """The model that answered, as the provider names it."""
     usage: Usage = Usage()
@@ -148,7 +147,7 @@ class Completion:
 
     @property
     def text(self) -> str:
-        return self.choices[0].text
+        return self.choice.text
 
 
 @dataclass(frozen=True, slots=True)

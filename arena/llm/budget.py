@@ -15,7 +15,7 @@ from arena.core.errors import BudgetSpent
 from arena.llm.backend import Call, Completion, Layer, Price
 from arena.llm.ledger import Ledger, Tally
 from arena.llm.limits import CircuitBreaker
-from arena.llm.tokens import estimate_prompt, longest_replies
+from arena.llm.tokens import estimate_prompt
 
 CAUTION = 2
 """A game is taken to need this many times what the run has used per finished game."""
@@ -132,7 +132,7 @@ class WithinBudget:
     """Highest price of a prompt's token that an answer has shown, at the two ratios."""
 
     async def complete(self, call: Call) -> Completion:
-        tokens = np.array([estimate_prompt(call.request), longest_replies(call.request)])
+        tokens = np.array([estimate_prompt(call.request), call.request.sampling.max_tokens])
         held = await self._reserve(tokens)
         try:
             # The call that found out the price may have found none.

@@ -14,7 +14,7 @@ from arena.core.errors import ArenaError
 from arena.llm.backend import Call, Completion, Layer, Request
 from arena.llm.ledger import Tally
 
-VERSION = 5
+VERSION = 6
 """Version of the file and of its keys; raise it when Request or Completion change."""
 FIRST_LINE = b"arena-response-cache %d\n" % VERSION
 

@@ -256,7 +256,7 @@ class LLMService:
                 f"{route.name}: the check before the games failed: {error}; --set probe=false "
                 "starts the games without it"
             ) from error
-        thought = completion.usage.reasoning_tokens or completion.choices[0].reasoning
+        thought = completion.usage.reasoning_tokens or completion.choice.reasoning
         if thought and not traits.always_thinks:
             # Not done here: a limit above that of a server would be an error.
             self._notify(

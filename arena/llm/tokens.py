@@ -14,7 +14,7 @@ CHARACTERS_PER_TOKEN = 4
 
 def estimate_tokens(request: Request) -> int:
     """Return the tokens that a call may need: the prompt, estimated, and the longest replies."""
-    return estimate_prompt(request) + longest_replies(request)
+    return estimate_prompt(request) + request.sampling.max_tokens
 
 
 def estimate_prompt(request: Request) -> int:
@@ -26,11 +26,6 @@ def estimate_prompt(request: Request) -> int:
     return tokens_of(functions + sum(len(message.content) for message in request.messages))
 
 
-def longest_replies(request: Request) -> int:
-    """Return the tokens of the replies if each is as long as allowed."""
-    return request.sampling.max_tokens * request.sampling.n
-
-
 def tokens_of(characters: int) -> int:
     """Return the estimated tokens of a text with so many characters, rounded up."""
     return -(-characters // CHARACTERS_PER_TOKEN)
@@ -38,7 +33,7 @@ def tokens_of(characters: int) -> int:
 
 def estimate_usage(request: Request, completion: Completion) -> Usage:
     """Return the estimated tokens of a call, for providers that do not count them."""
-    characters = sum(len(choice.reasoning) + len(choice.text) for choice in completion.choices)
+    characters = len(completion.choice.reasoning) + len(completion.choice.text)
     return Usage(estimate_prompt(request), tokens_of(characters))
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import random
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -102,47 +100,26 @@ class SamplerBackend:
     async def complete(self, request: Request) -> Completion:
         """Answer once. Raises ContextOverflow, QueueFull, or BackendError for a bad request."""
         started = time.perf_counter()
-        # Before the first await: all choices come from the version that is the newest now.
-        _, version = self._weights(request.policy_version)
+        # Nothing is awaited from here to the submission of the request, which keeps its weights.
+        adapter, version = self._weights(request.policy_version)
         prompt = self.sampler.encode(request.messages)
+        # Closing the stream cancels the request in the sampler, also after an exception.
+        answer = self.sampler.generate(prompt, _sampling_params(request), adapter)
         try:
-            async with asyncio.TaskGroup() as group:  # If one choice fails, cancels the others.
-                tasks = [
-                    group.create_task(self._generate(prompt, params, version))
-                    for params in _sampling_params(request)
-                ]
-        except ExceptionGroup as errors:
-            # All choices have the same request, so the first error explains all.
-            error = errors.exceptions[0]
-            is_usage = isinstance(error, UsageError)
-            raise (BackendError(str(error), "bad_request") if is_usage else error) from None
-        answers = [task.result() for task in tasks]
+            async with aclosing(answer) as stream:
+                tokens = [token async for token in stream]
+        except UsageError as error:
+            raise BackendError(str(error), "bad_request") from None
         return Completion(
-            choices=tuple(_choice(tokens, request.logprobs) for tokens in answers),
+            choice=_choice(tokens, request.logprobs),
             model=self.model,
-            usage=Usage(
-                prompt_tokens=len(prompt),
-                completion_tokens=sum(map(len, answers)),
-                # The other choices find the prompt of the first one in the cache.
-                cached_tokens=answers[0][0].cached_tokens,
-            ),
+            usage=Usage(len(prompt), len(tokens), tokens[0].cached_tokens),
             cost=0.0,  # Computed on this machine.
             policy_version=version,
             prompt_token_ids=tuple(prompt),
             seconds=time.perf_counter() - started,
             engine=f"{self.model} [{self.sampler.engine}]",
         )
-
-    async def _generate(
-        self, prompt: Sequence[int], params: SamplingParams, version: int | None
-    ) -> list[GeneratedToken]:
-        """Return the tokens of one choice."""
-        # Asked again, since another request may have unloaded it. Nothing is awaited from here to
-        # the submission of the request, which keeps its weights.
-        adapter, _ = self._weights(version)
-        # Closing the stream cancels the request in the sampler, also after an exception.
-        async with aclosing(self.sampler.generate(prompt, params, adapter)) as stream:
-            return [token async for token in stream]
 
     async def close(self) -> None:
         """Do nothing: the sampler belongs to the caller."""
@@ -207,34 +184,19 @@ class MixtureBackend(SamplerBackend):
         await self.sampler.close()
 
 
-def _sampling_params(request: Request) -> list[SamplingParams]:
-    """Return the parameters of each of the `n` choices; they differ in the seed only."""
-    sampling = request.sampling
-    if sampling.n < 1:
-        raise BackendError(f"n={sampling.n}: must be at least 1", "bad_request")
+def _sampling_params(request: Request) -> SamplingParams:
     from backends.embedded.sampler import SamplingParams
 
-    return [
-        SamplingParams(
-            temperature=sampling.temperature,
-            top_p=sampling.top_p,
-            max_tokens=sampling.max_tokens,
-            stop=sampling.stop,
-            seed=_choice_seed(sampling.seed, number),
-            guided_choice=request.guided_choice,
-            guided_json=request.guided_json,
-        )
-        for number in range(sampling.n)
-    ]
-
-
-def _choice_seed(seed: int | None, number: int) -> int | None:
-    """Return an independent seed for each choice; the first one has the request's own seed."""
-    if seed is None or number == 0:
-        return seed
-    # Hashed, because seed + number would make choice 1 of one request equal to choice 0 of the next
-    # seed.
-    return random.Random(f"{seed}/{number}").getrandbits(63)
+    sampling = request.sampling
+    return SamplingParams(
+        temperature=sampling.temperature,
+        top_p=sampling.top_p,
+        max_tokens=sampling.max_tokens,
+        stop=sampling.stop,
+        seed=sampling.seed,
+        guided_choice=request.guided_choice,
+        guided_json=request.guided_json,
+    )
 
 
 def _choice(tokens: Sequence[GeneratedToken], logprobs: bool) -> Choice:

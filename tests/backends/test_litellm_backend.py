@@ -97,7 +97,7 @@ def test_a_good_answer(server: Misbehaving, prefix: str) -> None:
     assert completion.text == "suggest"
     assert completion.model.endswith(PROVIDERS[prefix].default_model)
     assert completion.usage == Usage(4, 1, 0 if prefix == "cohere" else 2)
-    assert completion.choices[0].finish_reason == "stop"
+    assert completion.choice.finish_reason == "stop"
     assert completion.seconds > 0
     assert completion.cost is not None and completion.cost > 0
     if prefix == "openrouter":
@@ -143,7 +143,7 @@ def test_reasoning_refusal_tool_call_and_long_or_empty_text(
     behaviours = ["reasoning", "refusal", "tool_call", "long_text", "empty"]
     server.script(behaviours)
     reasoned, refused, called, long, empty = (
-        answer(backend_at(route, server)).choices[0] for _ in behaviours
+        answer(backend_at(route, server)).choice for _ in behaviours
     )
     assert (reasoned.text, reasoned.reasoning) == ("suggest", "Who has the rope?")
     assert (refused.text, refused.refusal) == ("", "I would rather not.")
@@ -153,25 +153,25 @@ def test_reasoning_refusal_tool_call_and_long_or_empty_text(
 
 def test_coheres_tool_call_and_cut_off_answer(server: Misbehaving) -> None:
     server.script(["tool_call", "ok", "empty"])
-    called = answer(backend_of("cohere")).choices[0]
+    called = answer(backend_of("cohere")).choice
     assert (called.text, called.finish_reason) == (CALL, "tool_calls")
     short = Request(ASK.messages, Sampling(max_tokens=1))
-    assert answer(backend_of("cohere"), short).choices[0].finish_reason == "length"
+    assert answer(backend_of("cohere"), short).choice.finish_reason == "length"
     assert answer(backend_of("cohere")).text == ""
 
 
-def test_log_probabilities_and_several_choices(server: Misbehaving) -> None:
+def test_log_probabilities_and_parameters(server: Misbehaving) -> None:
     server.answer = lambda _: "suggest rope"
     server.script(["tokens"])
-    asked = Request(ASK.messages, Sampling(n=2, stop=("\n",), seed=3), logprobs=True)
-    choices = answer(backend_of("openai"), asked).choices
-    assert [choice.text for choice in choices] == ["suggest rope"] * 2
-    assert [(token.text, token.logprob) for token in choices[0].tokens] == [
+    asked = Request(ASK.messages, Sampling(stop=("\n",), seed=3), logprobs=True)
+    choice = answer(backend_of("openai"), asked).choice
+    assert choice.text == "suggest rope"
+    assert [(token.text, token.logprob) for token in choice.tokens] == [
         ("suggest", -0.5),
         ("rope", -1.5),
     ]
     body = server.asked[-1].body
-    assert (body["n"], body["stop"], body["seed"], body["logprobs"]) == (2, ["\n"], 3, True)
+    assert (body["stop"], body["seed"], body["logprobs"]) == (["\n"], 3, True)
 
 
 TOLD = [

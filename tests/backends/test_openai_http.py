@@ -74,7 +74,7 @@ def test_a_good_answer(server: Misbehaving) -> None:
     completion = answer(backend_of(server))
     assert completion.text == "suggest"
     assert completion.model == "tiny"
-    assert completion.choices[0].finish_reason == "stop"
+    assert completion.choice.finish_reason == "stop"
     assert completion.usage == Usage(4, 1, 2)
     assert completion.cost == pytest.approx(5 * PRICE)
     assert completion.seconds > 0
@@ -93,11 +93,11 @@ def test_a_good_answer(server: Misbehaving) -> None:
 
 def test_what_is_asked_for_is_sent() -> None:
     base = ASK.messages
-    sampling = Sampling(0.5, 0.9, 7, ("\n", "END"), 3, 2)
+    sampling = Sampling(0.5, 0.9, 7, ("\n", "END"), 3)
     body = chat_request(Request(base, sampling, logprobs=True, guided_choice=("a", "b")), "m")
     assert body["structured_outputs"] == {"choice": ["a", "b"]}
     assert body["logprobs"] is body["return_token_ids"] is True
-    assert (body["n"], body["seed"], body["stop"]) == (2, 3, ["\n", "END"])
+    assert (body["seed"], body["stop"]) == (3, ["\n", "END"])
     assert (body["temperature"], body["top_p"], body["max_tokens"]) == (0.5, 0.9, 7)
     schema = chat_request(Request(base, guided_json={"type": "object"}), "m")
     assert schema["structured_outputs"] == {"json": {"type": "object"}}
@@ -172,12 +172,12 @@ def test_token_ids_and_log_probabilities(server: Misbehaving) -> None:
     server.script(["tokens", "token_names"])
     ask = Request(ASK.messages, logprobs=True)
     completion = answer(backend_of(server), ask)
-    assert completion.choices[0].tokens == (
+    assert completion.choice.tokens == (
         Token(100, "suggest", -0.5, -0.25),
         Token(101, "rope", -1.5, -1.25),
     )
     assert completion.prompt_token_ids == (1, 2, 3)
-    named = answer(backend_of(server), ask).choices[0].tokens
+    named = answer(backend_of(server), ask).choice.tokens
     assert named == (Token(100, "suggest", -0.5), Token(101, "rope", -1.5))
 
 
@@ -186,7 +186,7 @@ def test_ids_that_do_not_match_the_tokens_are_not_guessed() -> None:
         b'{"choices":[{"message":{"content":"a b"},"token_ids":[1,2,3],'
         b'"logprobs":{"content":[{"token":"a","logprob":-1},{"token":" b","logprob":-2}]}}]}'
     )
-    tokens = read_completion(body, "x", "m", 0).choices[0].tokens
+    tokens = read_completion(body, "x", "m", 0).choice.tokens
     assert [token.id for token in tokens] == [None, None]
 
 
@@ -331,7 +331,7 @@ def test_small_deviations_are_no_reason_to_refuse_an_answer(
     body = {"choices": [{"message": message, **more}], "usage": usage}
     completion = read_completion(json.dumps(body).encode(), "x", "m", 0)
     assert (completion.text, completion.usage, completion.cost) == (text, Usage(0, 0), None)
-    assert completion.choices[0].reasoning == "" and not completion.choices[0].tokens
+    assert completion.choice.reasoning == "" and not completion.choice.tokens
 
 
 def test_what_a_provider_says_is_found_in_each_ones_shape() -> None:

@@ -10,7 +10,7 @@ import pytest
 from scripted_table import ASK, quick
 
 from arena.core.errors import BackendError, UsageError
-from arena.llm.backend import Choice, Completion, Message, Request, Sampling, Usage
+from arena.llm.backend import Choice, Completion, Message, Request, Usage
 from backends.scripted import ScriptedBackend, scripted
 
 
@@ -23,8 +23,8 @@ def test_replies_from_a_file(tmp_path: Path) -> None:
         return [await backend.complete(ASK), await backend.complete(ASK)]
 
     plain, full = asyncio.run(run())
-    assert plain.choices == (Choice("plain"),)
-    assert full.choices == (Choice("x", "length", "hm"),)
+    assert plain.choice == Choice("plain")
+    assert full.choice == Choice("x", "length", "hm")
     assert full.usage == Usage(10, 0)
     with pytest.raises(BackendError, match="all 2 replies") as raised:
         asyncio.run(backend.complete(ASK))
@@ -57,8 +57,7 @@ def test_replies_that_repeat_or_answer() -> None:
 
     async def run() -> str:
         three = [(await again.complete(ASK)).text for _ in range(3)]
-        answer = await echo.complete(Request((Message("user", "hey"),), Sampling(n=2)))
-        assert [choice.text for choice in answer.choices] == ["HEY", "HEY"]
+        assert (await echo.complete(Request((Message("user", "hey"),)))).text == "HEY"
         return "".join(three)
 
     assert asyncio.run(run()) == "aba"

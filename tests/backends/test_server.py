@@ -299,7 +299,7 @@ def test_thinking_that_the_server_cannot_limit_ends_a_game_at_once(
         backend = HTTPBackend(f"{server.url}/v1", NAME, limits, None)
         try:
             request = Request((Message("user", "who"),), Sampling(max_tokens=3, **fields))
-            return (await backend.complete(request)).choices[0].text
+            return (await backend.complete(request)).text
         finally:
             await backend.close()
 

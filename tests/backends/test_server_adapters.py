@@ -155,7 +155,7 @@ def test_chats_reach_the_newest_adapter_by_name(server: ServedSampler) -> None:
     assert (base.model, base.policy_version) == (NAME, None)
     # The name by which Atropos' trainer calls its step is the version of the weights.
     assert (newest.model, newest.policy_version) == ("step_2", 2)
-    assert newest.choices[0].text != base.choices[0].text
+    assert newest.choice.text != base.choice.text
 
 
 @pytest.mark.parametrize(

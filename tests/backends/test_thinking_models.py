@@ -114,8 +114,8 @@ def test_thinking_is_counted_and_priced_and_its_text_is_kept(
         ask(prefix, model, sampling=Sampling(max_tokens=50, reasoning_effort="low"))
         for _ in range(3)
     )
-    assert (plain.usage.reasoning_tokens, plain.choices[0].reasoning) == (0, "")
-    assert (thought.text, thought.choices[0].reasoning) == ("suggest", THOUGHTS)
+    assert (plain.usage.reasoning_tokens, plain.choice.reasoning) == (0, "")
+    assert (thought.text, thought.choice.reasoning) == ("suggest", THOUGHTS)
     assert thought.usage.completion_tokens == 5
     # Anthropic does not report them; litellm counts the tokens of the thoughts.
     assert thought.usage.reasoning_tokens == (5 if prefix == "anthropic" else 4)
@@ -123,7 +123,7 @@ def test_thinking_is_counted_and_priced_and_its_text_is_kept(
     # Four tokens of thought at the price of the reply's.
     by_token = (cut.cost - plain.cost) / 49
     assert thought.cost - plain.cost == pytest.approx(4 * by_token)
-    assert (cut.text, cut.choices[0].finish_reason) == ("", "length")
+    assert (cut.text, cut.choice.finish_reason) == ("", "length")
 
 
 def test_what_is_known_of_models(server: Misbehaving) -> None:
@@ -165,7 +165,7 @@ def test_functions_are_sent_and_calls_are_read(server: Misbehaving) -> None:
     tools = action_tools(CLUEDO)
     for prefix in ("openai", "anthropic", "gemini", "openrouter"):
         server.script(["tool_call"])
-        choice = ask(prefix, tools=tools).choices[0]
+        choice = ask(prefix, tools=tools).choice
         assert (choice.text, choice.finish_reason) == (CALL, "tool_calls"), prefix
     body = server.asked[-1].body
     functions = {tool["function"]["name"]: tool["function"] for tool in body["tools"]}
@@ -222,10 +222,10 @@ def test_models_without_chat_completions_are_called_by_the_responses_api(
     thought = ask("openai", "o3-pro", sampling=thinking)
     assert server.asked[-1].path == "/v1/responses" and limit_of(server.asked[-1].body) == 8000
     assert (thought.text, thought.usage.reasoning_tokens) == ("suggest", 4)
-    assert thought.choices[0].reasoning == THOUGHTS and thought.cost
+    assert thought.choice.reasoning == THOUGHTS and thought.cost
     called = ask("openai", "o3-pro", sampling=thinking, tools=action_tools(CLUEDO))
-    assert [c.text for c in called.choices] == [f"suggest\n{CALL}"]
-    assert called.choices[0].finish_reason == "tool_calls"
+    assert called.text == f"suggest\n{CALL}"
+    assert called.choice.finish_reason == "tool_calls"
     with pytest.raises(BackendError) as caught:
         ask("openai", "o3-pro")
     assert (caught.value.cause, caught.value.retry_after) == ("rate_limit", 1)

@@ -21,7 +21,7 @@ from arena.llm.service import LLMService
 from backends.scripted import ScriptedBackend
 
 FULL = Completion(
-    choices=(Choice("Ünïcode 🂡", "length", "hm", "no", (Token(7, "a", float("-inf"), -0.5),)),),
+    choice=Choice("Ünïcode 🂡", "length", "hm", "no", (Token(7, "a", float("-inf"), -0.5),)),
     model="m",
     usage=Usage(3, 4, 1),
     cost=0.5,
@@ -59,7 +59,7 @@ def test_a_completion_comes_back_whole(tmp_path: Path) -> None:
     assert found == FULL
     assert found is not None and found.cached
     half = Choice("half a pair: \ud83d")  # It can be written, but not read: a miss.
-    cache.put(SPEC, ASK, replace(FULL, choices=(half,)))
+    cache.put(SPEC, ASK, replace(FULL, choice=half))
     assert cache.get(SPEC, ASK) is None
     cache.close()
 
@@ -129,7 +129,7 @@ from arena.llm.response_cache import ResponseCache
 cache = ResponseCache(Path(sys.argv[1]), lambda line: sys.exit(line))
 for number in range(200):
     request = Request((Message("user", str(number)),))
-    cache.put("s", request, Completion((Choice(str(number)),), "m"))
+    cache.put("s", request, Completion(Choice(str(number)), "m"))
     assert cache.get("s", request).text == str(number)
 """
 

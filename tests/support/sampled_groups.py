@@ -39,7 +39,7 @@ def _group(answers: list[Completion], number: int) -> dict[str, Any]:
     tokens, masks, logprobs = list[list[int]](), list[list[int]](), list[list[float]]()
     for answer in answers:
         prompt = list(answer.prompt_token_ids)
-        sampled = answer.choices[0].tokens
+        sampled = answer.choice.tokens
         ids = [token.id for token in sampled if token.id is not None]
         tokens.append([*prompt, *ids])
         masks.append([-100] * len(prompt) + ids)

@@ -120,13 +120,13 @@ class WithTokens(ScriptedBackend):
 
     async def complete(self, request: Request) -> Completion:
         completion = await super().complete(request)
-        choice, number = completion.choices[0], len(self.served)
+        choice, number = completion.choice, len(self.served)
         ids = [*(100 + ord(letter) for letter in choice.text), 7] if request.logprobs else []
         tokens = tuple(Token(each, "?", -each / 1000 - number, -each / 2000) for each in ids)
         self.served.append(Served(request.messages, choice.text, tokens))
         return replace(
             completion,
-            choices=(replace(choice, tokens=tokens),),
+            choice=replace(choice, tokens=tokens),
             prompt_token_ids=(number + 1, len(request.messages)) if tokens else (),
         )
 

@@ -149,7 +149,7 @@ async def play(host: EmbeddedHost) -> list[TrajectoryGroup]:
 
 
 def turn_of(answer: Completion) -> Turn:
-    tokens = answer.choices[0].tokens
+    tokens = answer.choice.tokens
     ids, values = [token.id or 0 for token in tokens], [token.logprob for token in tokens]
     asked = [Message("user", QUESTION)]
     return turn(answer.text, ids, values, messages=asked, prompt=answer.prompt_token_ids)
@@ -170,7 +170,7 @@ def expected(folder: Path, host: EmbeddedHost, answer: Completion) -> list[float
 
     prompt = host.trainer.sampler.encode(ASK.messages)
     assert list(answer.prompt_token_ids) == prompt
-    ids = [token.id for token in answer.choices[0].tokens]
+    ids = [token.id for token in answer.choice.tokens]
     merge_checkpoint(folder)
     network = Qwen3ForCausalLM.from_pretrained(folder, dtype=torch.float32)
     with torch.no_grad():
@@ -179,7 +179,7 @@ def expected(folder: Path, host: EmbeddedHost, answer: Completion) -> list[float
 
 
 def logprobs(answer: Completion) -> list[float]:
-    return [token.logprob for token in answer.choices[0].tokens]
+    return [token.logprob for token in answer.choice.tokens]
 
 
 async def answered_by(host: EmbeddedHost, step: int | None, folder_of: int) -> None:

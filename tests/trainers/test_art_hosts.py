@@ -258,7 +258,7 @@ def test_a_run_on_the_real_serverless_backend(wire: WandbWire, empty_folder: Pat
         newest = host.policy()
         first = await newest.complete(ASK)
         assert first.policy_version == 0
-        assert first.choices[0].tokens[0] == Token(7, ANSWER[0], 0.0)
+        assert first.choice.tokens[0] == Token(7, ANSWER[0], 0.0)
         assert first.prompt_token_ids == (1, 2, 3)
         metrics = await host.train(groups(), 0)
         assert await host.model.get_step() == 1

@@ -71,11 +71,9 @@ class Typist(ScriptedBackend):
         first = len(self.prompts) if self.forgets else 1
         prompt = (first, *(ord(letter) for letter in text))
         self.prompts.append(prompt)
-        choice = completion.choices[0]
+        choice = completion.choice
         tokens = tuple(Token(ord(letter), letter, -0.25) for letter in choice.text)
-        return replace(
-            completion, choices=(replace(choice, tokens=tokens),), prompt_token_ids=prompt
-        )
+        return replace(completion, choice=replace(choice, tokens=tokens), prompt_token_ids=prompt)
 
 
 def player(backend: Any, *, keep_equal: bool = False, **settings: Any) -> GroupPlayer:

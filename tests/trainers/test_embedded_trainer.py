@@ -73,7 +73,7 @@ async def answer(bridge: InProcess, step: int) -> list[float]:
     """The log-probabilities of an answer of a step's weights, to the bit."""
     completion = await bridge.policy(step).complete(ASK)
     assert completion.policy_version == step
-    return [token.logprob for token in completion.choices[0].tokens]
+    return [token.logprob for token in completion.choice.tokens]
 
 
 @pytest.mark.parametrize("lora", [None, ADAPTER], ids=["all weights", "lora"])
@@ -97,7 +97,7 @@ def test_a_checkpoint_is_what_transformers_and_the_sampler_load(
             loaded = await SamplerBackend(trainer.sampler, lambda _: ("loaded", None)).complete(ASK)
             bridge = InProcess(trainer)
             served = await answer(bridge, 1)
-            logprobs = [token.logprob for token in loaded.choices[0].tokens]
+            logprobs = [token.logprob for token in loaded.choice.tokens]
             assert logprobs == pytest.approx(served, abs=1e-5)
             assert logprobs != pytest.approx(await answer(bridge, 0), abs=1e-5)
         await trainer.close()
@@ -114,7 +114,7 @@ def test_with_bf16_sampler_and_learner_round_alike(tmp_path: Path, base: Path) -
         completion = await InProcess(trainer).policy(1).complete(ASK)
         prompt = trainer.sampler.encode(ASK.messages)
         sequence = TokenSequence(0, 0)
-        answered = completion.choices[0].tokens
+        answered = completion.choice.tokens
         tokens = [SampledToken(t.id or 0, t.logprob, t.logprob) for t in answered]
         sequence.add(AnswerTokens(prompt, tokens))
         [[batch]] = minibatches([sequence], 1, 10**6, "0")

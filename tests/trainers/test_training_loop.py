@@ -241,8 +241,8 @@ def test_a_collapse_stops_the_run(base: Path, tmp_path: Path) -> None:
 
     def silent(found: Completion) -> Completion:
         """After the first step it names no action."""
-        text = "?" if found.policy_version else found.choices[0].text
-        return replace(found, choices=(replace(found.choices[0], text=text),))
+        text = "?" if found.policy_version else found.choice.text
+        return replace(found, choice=replace(found.choice, text=text))
 
     config = small(base, steps=3)
     stopped = asyncio.run(faulty(config, folder, view=view, change=silent).complete())
@@ -333,8 +333,8 @@ def test_tokens_without_the_chance_they_were_drawn_with_are_not_trained(
     base: Path, tmp_path: Path
 ) -> None:
     def plain(found: Completion) -> Completion:
-        tokens = tuple(replace(t, sampled_logprob=None) for t in found.choices[0].tokens)
-        return replace(found, choices=(replace(found.choices[0], tokens=tokens),))
+        tokens = tuple(replace(t, sampled_logprob=None) for t in found.choice.tokens)
+        return replace(found, choice=replace(found.choice, tokens=tokens))
 
     def run(name: str, **changes: Any) -> RunState:
         run = faulty(small(base, **changes), tmp_path / name, change=plain)

@@ -102,7 +102,7 @@ class WeightProof:
         )
         prompt = self.known.encode(chat)
         self._check_prompt(completion, prompt)
-        tokens = completion.choices[0].tokens
+        tokens = completion.choice.tokens
         ids = [token.id for token in tokens if token.id is not None]
         if not ids or len(ids) != len(tokens):
             raise StopPlaying(

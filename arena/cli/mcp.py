@@ -22,7 +22,7 @@ from arena.cli.terminal import echo, settle_accounts
 from arena.core.errors import UsageError
 from arena.core.seeds import draw_seed
 from arena.core.text import pluralize
-from arena.llm.config import Config, setting
+from arena.llm.config import setting
 from arena.plugins.catalog import require
 
 if TYPE_CHECKING:
@@ -35,8 +35,11 @@ CLIENT = "mcp"
 """SPEC of a seat that a client takes."""
 
 
-class ClientOptions(Config):
-    """How clients connect, and the limit of their time."""
+class McpOptions(TextOptions, SeedOptions, ModelOptions):
+    """Options of `arena mcp`."""
+
+    short_help = "seat http host port turn_seconds players option text_level seed out"
+    help_examples = ("arena mcp cluedo", "arena mcp kuhn_poker --seat 0=mcp --seat 1=mcp --http")
 
     http: bool = setting(False, flag="--http")
     """Serve many clients over HTTP, not one on the standard streams."""
@@ -46,14 +49,6 @@ class ClientOptions(Config):
     """With --http: the port; 0 takes a free one."""
     turn_seconds: float = setting(300.0, ge=0.01)
     """Time for one decision; then a fallback move is played."""
-
-
-class McpOptions(TextOptions, ClientOptions, SeedOptions, ModelOptions):
-    """Options of `arena mcp`."""
-
-    short_help = "seat http host port turn_seconds players option text_level seed out"
-    help_examples = ("arena mcp cluedo", "arena mcp kuhn_poker --seat 0=mcp --seat 1=mcp --http")
-
     seat: list[str] = setting([], complete="seat")
     """I=SPEC; 'mcp' is a client's. Default: 0=mcp, bots for the others."""
     out: Path = setting(Path("runs/mcp"))
@@ -103,7 +98,7 @@ def mcp(options: McpOptions) -> int:
     return 128 + signal.SIGINT if was_stopped else 0
 
 
-async def _serve(tables: ClientTables, clients: ClientOptions, llm: LLMService | None) -> bool:
+async def _serve(tables: ClientTables, clients: McpOptions, llm: LLMService | None) -> bool:
     """Serve until a signal, or until the client closes the standard streams.
 
     Returns whether a signal has cut the client off.

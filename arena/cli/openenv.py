@@ -50,8 +50,16 @@ class OpponentOptions(Config):
         return Rewards.parse(self.reward, game).score if self.reward else None
 
 
-class ServerOptions(Config):
-    """Address of a server, and limits of its sessions."""
+class HostingOptions(TextOptions, OpponentOptions, ModelOptions):
+    """Options of `arena openenv serve`."""
+
+    short_help = (
+        "players option text_level opponents reward host port max_sessions session_timeout out"
+    )
+    help_examples = (
+        "arena openenv serve cluedo --opponents bot:detective --port 8000",
+        "arena openenv serve kuhn_poker --opponents openai:gpt-4o-mini",
+    )
 
     host: str = setting("127.0.0.1")
     """Where to listen; beyond this machine ARENA_API_KEY is needed."""
@@ -63,19 +71,6 @@ class ServerOptions(Config):
     """Seconds without a call after which a session ends."""
     turn_seconds: float | None = setting(None, ge=0.01)
     """Time for a decision; then a fallback move is played. Default: none."""
-
-
-class HostingOptions(TextOptions, OpponentOptions, ServerOptions, ModelOptions):
-    """Options of `arena openenv serve`."""
-
-    short_help = (
-        "players option text_level opponents reward host port max_sessions session_timeout out"
-    )
-    help_examples = (
-        "arena openenv serve cluedo --opponents bot:detective --port 8000",
-        "arena openenv serve kuhn_poker --opponents openai:gpt-4o-mini",
-    )
-
     credit: Literal["game", "judged"] = setting("game")
     """game: the last step has the reward. judged: each step has the value of its decision by exact
     knowledge, as arena train --credit judged counts it, and the last one half of the reward too."""

@@ -22,7 +22,7 @@ from arena.cli.options import (
 from arena.cli.terminal import echo, settle_accounts
 from arena.core.errors import UsageError
 from arena.core.spec import Spec, redacted
-from arena.llm.config import Config, argument, setting
+from arena.llm.config import argument, setting
 from arena.llm.settings import MODELS
 from arena.plugins.catalog import require
 
@@ -35,8 +35,14 @@ PACE = 0.7
 """Seconds between moves in the browser, so that a person can follow them."""
 
 
-class BrowserOptions(Config):
-    """How people play in a browser, and the pace of a game that is watched."""
+class PlayOptions(TextOptions, SeedOptions, ModelOptions, OutputOptions):
+    """Options of `arena play`."""
+
+    short_help = "seat level web backend players option text_level games seed out max_cost as_json"
+    help_examples = (
+        "arena play cluedo --web",
+        "arena play cluedo --seat 0=embedded:clue-tiny --text-level deductions",
+    )
 
     web: bool = setting(False, flag="--web")
     """Play in the browser: each seat 'human' gets a link."""
@@ -50,22 +56,6 @@ class BrowserOptions(Config):
     """With --web: the most help on the page."""
     delay: float | None = setting(None, flag=False, ge=0, le=3600)
     """Seconds between moves. Default: 0, with --web 0.7."""
-
-    def check_unused(self) -> None:
-        """Raise UsageError for a flag that needs --web, if that is not given."""
-        for name in ("host", "port", "clock", "assist"):
-            if getattr(self, name) != type(self).model_fields[name].default:
-                raise UsageError(f"{name} needs --web")
-
-
-class PlayOptions(TextOptions, BrowserOptions, SeedOptions, ModelOptions, OutputOptions):
-    """Options of `arena play`."""
-
-    short_help = "seat level web backend players option text_level games seed out max_cost as_json"
-    help_examples = (
-        "arena play cluedo --web",
-        "arena play cluedo --seat 0=embedded:clue-tiny --text-level deductions",
-    )
 
     game: str = argument("", complete="game")
     """The game; 'arena list games' lists them. Default: asked for."""
@@ -120,7 +110,9 @@ def play(options: PlayOptions) -> int:
     )
     if options.web:
         return _serve(run, options)
-    options.check_unused()
+    for name in ("host", "port", "clock", "assist"):
+        if getattr(options, name) != type(options).model_fields[name].default:
+            raise UsageError(f"{name} needs --web")
     run.check()
     if options.resume:
         _keep_finished(run, options.dry_run)
@@ -225,7 +217,7 @@ def _serve(run: GameRun, options: PlayOptions) -> int:
     require("arena play --web", ("starlette", "uvicorn", "websockets"), "web")
     from replays.web.play.links import WebGameSetup
     from replays.web.play.new_game import NewGames
-    from replays.web.server import PlayServer
+    from replays.web.server import run_play
 
     if len(run.seeds) > 1:
         raise UsageError("--games: with --web one game is played; more are started on the page")
@@ -238,7 +230,6 @@ def _serve(run: GameRun, options: PlayOptions) -> int:
     setup = WebGameSetup(match, pace, options.clock, options.assist)
     known = [spec for spec in dict.fromkeys(match.specs) if has_models([spec])]
     new_games = NewGames(known, match.chat)
-    server = PlayServer(run.out, setup, new_games, run.llm, options.host, options.port)
-    code = server.run()
+    code = run_play(run.out, setup, new_games, run.llm, options.host, options.port)
     settle_accounts(run.llm, run.out, run.stem(match.seed))
     return code

@@ -68,20 +68,6 @@ class ReplyCounts(ReportPart):
     """Decisions without a legal action."""
 
 
-class ModelUsage(ReportPart):
-    """Tokens, cost and time of a model's replies."""
-
-    prompt_tokens: Number = None
-    """Per game."""
-    cached_tokens: Number = None
-    """Prompt tokens per game that the provider read from its cache."""
-    completion_tokens: Number = None
-    """Per game."""
-    cost: Number = None
-    """US dollars per game; None where the price is unknown."""
-    seconds_per_reply: Number = None
-
-
 TurnSeries = dict[int, Interval]
 """A measure by the number of the player's own turn."""
 
@@ -105,7 +91,6 @@ class PlayerReport(ReportPart):
     series: dict[str, TurnSeries | list[CalibrationBin]] = Field(default_factory=dict)
     calibration_error: Number = None
     replies: ReplyCounts = ReplyCounts()
-    usage: ModelUsage = ModelUsage()
     rating: Interval = Interval()
     """Elo points; tournaments only, as is the rank."""
     rank: Interval = Interval()

@@ -32,7 +32,6 @@ from arena.evaluation.records import (
 from arena.evaluation.report import (
     SIGNIFICANT,
     CalibrationBin,
-    ModelUsage,
     NoFallback,
     OutcomeShares,
     PairedComparison,
@@ -189,7 +188,6 @@ def player_report(sample: Sample, game: Game, known: Collection[str]) -> PlayerR
         series={"entropy": _entropy(sample, known), "calibration": calibration},
         calibration_error=calibration_error(calibration),
         replies=_reply_counts(sample),
-        usage=_model_usage(sample),
     )
 
 
@@ -287,18 +285,6 @@ def _reply_counts(sample: Sample) -> ReplyCounts:
         legal=round(sample.total(LEGAL_RATE)),
         failures=failures,
         fallbacks=sample.fallbacks,
-    )
-
-
-def _model_usage(sample: Sample) -> ModelUsage:
-    # Amounts are per seat and game; the maximum avoids a division by zero.
-    games = max(1, len(sample))
-    return ModelUsage(
-        prompt_tokens=sample.total("prompt_tokens") / games,
-        cached_tokens=sample.total("cached_tokens") / games,
-        completion_tokens=sample.total("completion_tokens") / games,
-        cost=sample.total("cost") / games if "cost" in sample.names else None,
-        seconds_per_reply=sample.total("latency") / max(1.0, sample.weight("latency")),
     )
 
 

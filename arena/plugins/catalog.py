@@ -181,30 +181,7 @@ def install_command(extras: str) -> str:
 
 def fill(catalog: Catalog) -> Catalog:
     """Let all plugins register their names; return the catalog."""
-    catalog.add(
-        "bot", "*/random", "arena.agents.agent:RandomBot", "any legal action, equally likely"
-    )
-    catalog.add(
-        "bot",
-        "*/easy",
-        "arena.agents.seating:EasyBot",
-        "the fair bot of the game, with a random move in one decision of four",
-    )
-    catalog.add(
-        "agent", "bot", "arena.agents.seating:make_bot", "bot:NAME, a program that plays by rule"
-    )
-    catalog.add("agent", "human", "arena.agents.human:HumanAgent", "you, at this terminal")
-    catalog.add(
-        "agent",
-        "agent",
-        "arena.agents.program:ProgramAgent",
-        "agent:COMMAND, a program that exchanges JSON lines",
-    )
-    for name, summary in (
-        ("rules", "rules and notation"),
-        ("brief", "notation only, for trained models"),
-    ):
-        catalog.add("prompt", name, f"arena.agents.system_prompts:{name}", summary)
+    catalog.add_file(Path(__file__).with_name("catalog.toml"))
     # Bundled packages come first, so that no other plugin can take their names.
     for package in BUNDLED:
         _load(catalog, package, f"{package}:register", lambda: import_module(package).register)  # noqa: B023 - called at once.

@@ -7,7 +7,6 @@ passed on unchanged.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import islice
 
 from pydantic import JsonValue
@@ -15,11 +14,7 @@ from pydantic import JsonValue
 from arena import CHANCE, Message
 from arena.agents.chat import Attempt, parse_attempts
 from arena.llm.tokens import common_prefix_length
-from replays.analysis.documents import (
-    AttemptJson,
-    DecisionJson,
-    MessageJson,
-)
+from replays.analysis.documents import AttemptJson, DecisionJson, MessageJson
 from replays.analysis.sanitize import SizeBudget, finite_or_zero
 from replays.analysis.timeline import Timeline
 
@@ -30,26 +25,8 @@ MAX_REPEATED_CHARACTERS = 50_000
 in full; the prompt of a chat contains the whole conversation and would be repeated every time."""
 
 
-@dataclass(frozen=True, slots=True)
-class SentRequest:
-    """Messages of a request: the first `kept` of the seat's previous request, then `messages`."""
-
-    kept: int
-    messages: tuple[Message, ...]
-
-
-@dataclass(slots=True)
-class RecordedAttempts:
-    """Attempts of one decision."""
-
-    attempts: list[Attempt] = field(default_factory=list)
-    """The first `MAX_ATTEMPTS` attempts."""
-    requests: list[SentRequest] = field(default_factory=list)
-    """The requests of all attempts; needed to reconstruct later prompts."""
-    invalid: list[JsonValue] = field(default_factory=list)
-    """The first records that are not valid attempts, unchanged."""
-
-
+RecordedAttempts = tuple[list[Attempt], list[JsonValue]]
+"""All attempts of one decision, and the first records that are not valid ones, unchanged."""
 AttemptsByPly = Mapping[int, RecordedAttempts]
 """Attempts of one seat by the ply of their decision, in order of play."""
 
@@ -65,10 +42,7 @@ def read_attempts(timeline: Timeline, seat: int) -> AttemptsByPly:
 
 def _recorded_attempts(details: Mapping[str, JsonValue]) -> RecordedAttempts:
     attempts, invalid = parse_attempts(details)
-    # Every request is kept, also beyond the limit: later prompts build on it.
-    requests = [SentRequest(attempt.kept, attempt.messages) for attempt in attempts]
-    records = [record for record, _ in invalid[:MAX_ATTEMPTS]]
-    return RecordedAttempts(attempts[:MAX_ATTEMPTS], requests, records)
+    return attempts, [record for record, _ in invalid[:MAX_ATTEMPTS]]
 
 
 def decision_json(timeline: Timeline, number: int, attempts: AttemptsByPly) -> DecisionJson | None:
@@ -78,10 +52,10 @@ def decision_json(timeline: Timeline, number: int, attempts: AttemptsByPly) -> D
     if ply.player == CHANCE:
         return None
     # The records come from an untrusted file: one budget limits the size of the whole document.
-    recorded, budget = attempts.get(number, RecordedAttempts()), SizeBudget()
+    (recorded, invalid), budget = attempts.get(number, ([], [])), SizeBudget()
     other = {name: value for name, value in decision.details.items() if name != "attempts"}
-    if recorded.invalid:
-        other["attempts"] = recorded.invalid
+    if invalid:
+        other["attempts"] = invalid
     # The order of these fields determines which of them the size limit cuts.
     return {
         "ply": number,
@@ -92,7 +66,7 @@ def decision_json(timeline: Timeline, number: int, attempts: AttemptsByPly) -> D
         "legal": [str(action) for action in islice(entry.legal, MAX_LEGAL_ACTIONS)],
         "more_legal": max(0, len(entry.legal) - MAX_LEGAL_ACTIONS),
         "attempts": list(_attempts_json(attempts, number, budget)),
-        "more_attempts": len(recorded.requests) - len(recorded.attempts),
+        "more_attempts": max(0, len(recorded) - MAX_ATTEMPTS),
         "other": budget.values(other),
     }
 
@@ -103,24 +77,21 @@ def _attempts_json(
     """Yield the attempts of a decision, each compared with the seat's previous request."""
     previous = list[Message]()
     # Requests are stored as differences, so all earlier ones are needed to restore a prompt.
-    for ply, recorded in attempts.items():
-        if ply > number:
-            return
+    for ply, (recorded, _) in attempts.items():
         if ply == number:
-            yield from _compare_attempts(previous, recorded, budget)
-        for request in recorded.requests:
+            yield from _compare_attempts(previous, recorded[:MAX_ATTEMPTS], budget)
+            return
+        for attempt in recorded:
             # A request keeps the first messages of the one before it and replaces the others.
-            previous[request.kept :] = request.messages
+            previous[attempt.kept :] = attempt.messages
 
 
 def _compare_attempts(
-    previous: Sequence[Message], recorded: RecordedAttempts, budget: SizeBudget
+    last: Sequence[Message], recorded: Sequence[Attempt], budget: SizeBudget
 ) -> Iterator[AttemptJson]:
-    last = list(previous)
-    for number, attempt in enumerate(recorded.attempts):
-        request = recorded.requests[number]
+    for number, attempt in enumerate(recorded):
         # As stored by `arena.agents.chat.Attempt.of_request`: shared beginning, then new messages.
-        current = [*last[: request.kept], *request.messages]
+        current = [*last[: attempt.kept], *attempt.messages]
         unchanged = common_prefix_length(last, current)
         characters = sum(len(message.content) for message in current[:unchanged])
         # The first prompt of a decision is shown in full unless it is too long.

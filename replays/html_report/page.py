@@ -295,6 +295,8 @@ def thinned(points: Sequence[ChartPoint]) -> list[ChartPoint]:
         known = list(values)
         return None if None in known else math.fsum(v or 0.0 for v in known) / len(known)
 
+    length = max(1, -(-len(points) // MOST_POINTS))
+    parts = [points[first : first + length] for first in range(0, len(points), length)]
     return [
         ChartPoint(
             part[len(part) // 2].x,
@@ -302,7 +304,7 @@ def thinned(points: Sequence[ChartPoint]) -> list[ChartPoint]:
             mean(point.low for point in part),
             mean(point.high for point in part),
         )
-        for part in (points[group.start : group.stop] for group in _groups(len(points)))
+        for part in parts
     ]
 
 
@@ -363,9 +365,3 @@ def _forest(label: str, chart: ForestChart) -> Markup:
         if row.value is not None:
             canvas.markers([ChartPoint(row.value, y)], 0, 0, 3.5)
     return canvas.svg(label)
-
-
-def _groups(size: int) -> list[range]:
-    """Split range(size) into `MOST_POINTS` ranges of one length; the last may be shorter."""
-    length = max(1, -(-size // MOST_POINTS))
-    return [range(first, min(first + length, size)) for first in range(0, size, length)]

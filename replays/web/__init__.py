@@ -6,8 +6,6 @@ Unless people play, the server only reads files. Its routes, all of them GET:
     /page/NAME, /scene/GAME.js              its files, and the module that draws a game's table
     /api/games?offset=&limit=&text=&…       ReplayListJson; the query is a GameQuery
     /api/home                               HomeJson: everything but games
-    /api/experiment?path=                   ViewJson of an evaluation or a tournament
-    /api/run?path=                          ViewJson of a training run
     /report/KIND/PATH                       HTML report of an experiment or a run
     /api/timeline?path=&seat=&first=        TimelineJson
     /api/posterior?path=&player=&seat=      PosteriorJson or null

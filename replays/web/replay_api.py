@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
-from arena.core.errors import ArenaError, UsageError
+from arena.core.errors import ArenaError
 from arena.core.spec import Spec
 from arena.core.text import shorten
 from replays.analysis.documents import CommentJson, ListedReplayJson, ReplayListJson
@@ -56,11 +56,6 @@ class GameQuery:
     """A status, or `won` or `lost`: by the player, or by any player without one."""
     sort: str = "created"
     descending: bool = True
-
-    def check(self) -> None:
-        """Raise UsageError for an unknown order."""
-        if self.sort not in ORDERS:
-            raise UsageError(f"sort= must be one of {', '.join(ORDERS)}")
 
     def matches(self, row: ListedReplayJson) -> bool:
         """Check all conditions but the text."""
@@ -230,16 +225,14 @@ class ReplayApi:
 
 
 def _query(request: Request) -> GameQuery:
-    """Return the query of a request for the list. Raises an ArenaError for another form."""
+    """Return the query of a request for the list. Raises HttpError for another form."""
     texts = {name: parameter(request, name) for name in TEXTS}
     query = GameQuery(
         **{name: text for name, text in texts.items() if text},
         descending=parameter(request, "descending") != "0",
     )
-    try:
-        query.check()
-    except UsageError as error:
-        raise HttpError(400, str(error)) from None
+    if query.sort not in ORDERS:
+        raise HttpError(400, f"sort= must be one of {', '.join(ORDERS)}")
     return query
 
 

@@ -6,7 +6,6 @@ import asyncio
 import ipaddress
 import socket
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from starlette.types import ASGIApp
@@ -53,45 +52,35 @@ def run(
     return 0
 
 
-@dataclass(frozen=True, slots=True)
-class PlayServer:
-    """What is served, and where."""
+def run_play(
+    out: Path,
+    setup: WebGameSetup,
+    new_games: NewGames,
+    llm: LLMService | None,
+    host: str,
+    port: int,
+) -> int:
+    """Serve the game that is set up, with its replays in `out`, until a signal.
 
-    out: Path
-    """Folder for the replays; the viewer shows what is in it."""
-    setup: WebGameSetup
-    """The game that is prepared at the start."""
-    new_games: NewGames
-    llm: LLMService | None = None
-    host: str = "127.0.0.1"
-    """Beyond this machine only this game is served: no replays, and no new games."""
-    port: int = 0
+    Beyond this machine only this game is served: no replays, and no new games. Raises UsageError if
+    the address cannot be used, or a SPEC names no agent, and ArenaError if `out` cannot be made.
+    """
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"--out {out}: {error.strerror}") from None
 
-    def run(self) -> int:
-        """Serve until a signal; return the exit code.
-
-        Raises:
-            UsageError: The address cannot be used, or a SPEC names no agent.
-            ArenaError: The folder cannot be made.
-        """
-        try:
-            self.out.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise UsageError(f"--out {self.out}: {error.strerror}") from None
-        with ListeningSocket(self.host, self.port, needs_key=False) as listener:
-            games = WebGames(self.out, self.llm, "" if listener.is_local else None)
-            games.check(self.setup)
-            directory = ReplayDirectory(self.out) if listener.is_local else None
-            app = play_app(games, directory, self.new_games)
-            asyncio.run(self._serve(app, games, listener))
-        return 0
-
-    async def _serve(self, app: ASGIApp, games: WebGames, listener: ListeningSocket) -> None:
-        base = f"http://{_url_host(self.host, listener)}:{listener.port}"
-        match = self.setup.match
-        web_game = games.add(self.setup, game_stem(match.game, match.seed))
-        lines = greeting(base, web_game)
+    async def serve(listener: ListeningSocket) -> None:
+        web_game = games.add(setup, game_stem(setup.match.game, setup.match.seed))
+        lines = greeting(f"http://{_url_host(host, listener)}:{listener.port}", web_game)
         await run_server(app, listener, lines, websocket_bytes=MAX_MESSAGE_BYTES)
+
+    with ListeningSocket(host, port, needs_key=False) as listener:
+        games = WebGames(out, llm, "" if listener.is_local else None)
+        games.check(setup)
+        app = play_app(games, ReplayDirectory(out) if listener.is_local else None, new_games)
+        asyncio.run(serve(listener))
+    return 0
 
 
 def play_app(games: WebGames, directory: ReplayDirectory | None, new_games: NewGames) -> ASGIApp:

@@ -87,7 +87,7 @@ def test_a_killed_run_goes_on_and_pays_for_nothing_twice(
     prompt, reply = PRICES[spec]
     cost = sum(prompt * words_in(body) + reply * 2 for body in server.bodies)
     (player,) = json.loads(done.stdout.splitlines()[-1])["players"]
-    assert player["usage"]["cost"] == pytest.approx(cost / GAMES, abs=1e-6)
+    assert player["measures"]["cost"]["value"] == pytest.approx(cost / GAMES, abs=1e-6)
     if spec == SPECS[0]:  # The same games as without a kill.
         assert arena(command(spec, "whole"), tmp_path, **variables(server)).returncode == 0
         assert outcomes(tmp_path / "run") == outcomes(tmp_path / "whole")

@@ -158,8 +158,8 @@ def test_a_model_is_evaluated_with_an_html_report_and_with_its_beliefs(tmp_path:
     row = report["players"][0]
     ledger = next(tmp_path.rglob("*.ledger.json"))
     total = json.loads(ledger.read_text())["total"]
-    assert row["usage"]["prompt_tokens"] * 2 == pytest.approx(total["prompt_tokens"])
-    assert row["usage"]["completion_tokens"] * 2 == pytest.approx(total["completion_tokens"])
+    for name in ("prompt_tokens", "completion_tokens"):
+        assert row["measures"][name]["value"] * 2 == pytest.approx(total[name])
     assert row["measures"]["belief_failures"]["value"] is not None
     assert "embedded:clue-tiny" in (tmp_path / "report.html").read_text()
 

@@ -62,7 +62,6 @@ def player(name: str, place: int = 0) -> dict[str, Any]:
         },
         "calibration_error": 0.031,
         "replies": {"fallbacks": 10, "attempts": 910, "legal": 900, "failures": {"garbled": 10}},
-        "usage": {"prompt_tokens": 1234567, "completion_tokens": 2, "cost": 0.0123},
     }
 
 

@@ -82,7 +82,7 @@ def document(report: Report, beside: int = EVERY_PLAYER) -> Document:
         Section("Differences", [differences(report)] if len(report.comparisons) > 1 else ()),
         Section("Pairs", [pairs_of(report)] if report.pairs else ()),
         Section("Turn by turn", (), [c for c, _ in turns], [grid for _, grid in turns], TURNS),
-        Section("Replies and cost", [replies(models)] if models else ()),
+        Section("Replies", [replies(models)] if models else ()),
         Section("Outcomes", [outcomes(report)] if ended else (), is_folded=True),
         Section("Seats", list(_seats(report)), is_folded=True),
         Section("Settings", settings, is_folded=True),
@@ -315,17 +315,14 @@ def _seats(report: Report) -> Iterator[Grid]:
 
 
 def replies(models: Sequence[PlayerReport]) -> Grid:
-    """Return the replies of models, their failures and their cost."""
-    headings = ["player", "replies", "legal", "fallbacks", "failures", "cached", "cost per game"]
+    """Return the replies of models, and their failures."""
+    headings = ["player", "replies", "legal", "fallbacks", "failures"]
     rows = []
     for player in models:
-        counts, usage, cost = player.replies, player.usage, player.usage.cost
+        counts = player.replies
         failures = ", ".join(f"{count} {name}" for name, count in counts.failures.items())
         legal = percentage(counts.legal / counts.attempts)
-        price = "unknown" if cost is None else f"${cost:.4f}"
-        cached = percentage((usage.cached_tokens or 0) / max(usage.prompt_tokens or 0, 1))
-        counted = (str(counts.attempts), legal, str(counts.fallbacks), failures)
-        rows.append((player.label, *counted, cached, price))
+        rows.append((player.label, str(counts.attempts), legal, str(counts.fallbacks), failures))
     return Grid("Replies of models", headings, rows)
 
 

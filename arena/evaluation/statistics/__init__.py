@@ -42,16 +42,18 @@ def rate(successes: int, n: int) -> Estimate:
 
     Computed here, as by `scipy.stats.binomtest`: to import `scipy.stats` takes a second.
     """
-    if n == 0:
-        return Estimate(math.nan, 0.0, 1.0, 0)
-    # (p + z²/2n ± z sqrt(p (1 - p)/n + z²/4n²)) / (1 + z²/n), multiplied by 2n above and below.
-    p, z = successes / n, float(ndtri(0.5 + 0.5 * LEVEL))
-    denominator = 2 * (n + z**2)
-    center = (2 * n * p + z**2) / denominator
-    half = z / denominator * math.sqrt(4 * n * p * (1 - p) + z**2)
-    # The width is positive also at 0 and at n successes, where rounding must not leave [0, 1].
-    low = 0.0 if successes == 0 else center - half
-    return Estimate(p, low, 1.0 if successes == n else center + half, n)
+    return wilson(successes / n, n, n) if n else Estimate(math.nan, 0.0, 1.0, 0)
+
+
+def wilson(p: float, games: float, n: int) -> Estimate:
+    """Return Wilson's interval of the share p of so many independent games; `n` are the deals."""
+    # (p + z²/2m ± z sqrt(p (1 - p)/m + z²/4m²)) / (1 + z²/m), multiplied by 2m above and below.
+    z = float(ndtri(0.5 + 0.5 * LEVEL))
+    denominator = 2 * (games + z**2)
+    center = (2 * games * p + z**2) / denominator
+    half = z / denominator * math.sqrt(4 * games * p * (1 - p) + z**2)
+    # The width is positive also at 0 and 1, where rounding must not leave [0, 1].
+    return Estimate(p, center - half if p > 0 else 0.0, center + half if p < 1 else 1.0, n)
 
 
 def worst_cases(

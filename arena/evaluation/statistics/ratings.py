@@ -16,6 +16,7 @@ from scipy.special import ndtr, stdtr, stdtrit
 
 from arena.core.errors import UsageError
 from arena.evaluation.records import AS_ROLE, Estimate, GameResult
+from arena.evaluation.statistics import wilson
 from arena.evaluation.statistics.plackett_luce import (
     Floats,
     Ints,
@@ -267,17 +268,4 @@ def share_ahead(games: Sequence[tuple[int, float]]) -> Estimate:
     # The variance is positive, because `padded` has both a 0 and a 1.
     effective = n * mean * (1 - mean) / float(padded.var())
     # Only n_eff uses the padded mean; the share itself is the observed one.
-    return _wilson(float(shares.mean()), effective, n)
-
-
-def _wilson(share: float, effective: float, n: int) -> Estimate:
-    """Return Wilson's score interval (1927) of 95 % for n_eff games.
-
-    centre = (p + z^2 / 2 n_eff) / (1 + z^2 / n_eff),
-    half = sqrt(z^2 / n_eff (p (1 - p) + z^2 / 4 n_eff)) / (1 + z^2 / n_eff).
-    """
-    # z2 = z^2 / n_eff; z = 1.96 is the 97.5 % quantile of the normal distribution.
-    z2 = 1.959964**2 / effective
-    middle = (share + z2 / 2) / (1 + z2)
-    half = math.sqrt(z2 * (share * (1 - share) + z2 / 4)) / (1 + z2)
-    return Estimate(share, max(0.0, middle - half), min(1.0, middle + half), n)
+    return wilson(float(shares.mean()), effective, n)

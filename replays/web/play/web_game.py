@@ -153,7 +153,8 @@ class WebGame(Watcher):
         Raises:
             ArenaError: This table gives no advice, it is not this turn, or the bot fails.
         """
-        self._check_advice()
+        if not allows_advice(self.setup):
+            raise UsageError("this table gives no advice")
         observation = self._started().awaited(seat, turn)
         # In a thread: some bots think for seconds.
         spec = adviser(self.game, self._specs)
@@ -161,10 +162,6 @@ class WebGame(Watcher):
         self._started().awaited(seat, turn)  # It may be over by now.
         self._used[seat].advice["hint"] = str(action)
         return {"hint": hint_json(self.game, spec, action, self.links[seat].view.known())}
-
-    def _check_advice(self) -> None:
-        if not allows_advice(self.setup):
-            raise UsageError("this table gives no advice")
 
     def _act(self, seat: int, text: str, turn: int, sure: bool) -> AnswerJson:
         session = self._started()
@@ -178,12 +175,9 @@ class WebGame(Watcher):
             return {"error": meant.remark}
         if self.game.is_irrevocable(action) and not sure:
             return {"confirm": str(action)}
-        self._decide(session, seat, action, turn)
-        return {}
-
-    def _decide(self, session: GameSession, seat: int, action: Action, turn: int) -> None:
         session.act(seat, action, turn, self._used[seat].take(self.links[seat].view.help))
         self._end_turn(seat)
+        return {}
 
     def _end_turn(self, seat: int) -> None:
         self.links[seat].view.turn = None

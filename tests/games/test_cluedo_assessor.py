@@ -11,8 +11,10 @@ from functools import lru_cache
 import pytest
 from known_deal import ENVELOPE, HANDS
 from pydantic import JsonValue
+from random_games import plies, random_steps
 
 from arena.core.action import CHANCE, Action
+from arena.core.action_set import ActionSet
 from arena.core.analysis import Assessment, WeightedSum, sum_measurements
 from arena.core.event import Decision, Ply
 from arena.core.outcome import Outcome
@@ -27,7 +29,6 @@ from games.cluedo.inference.information import break_even
 from games.cluedo.inference.knowledge import CluedoKnowledge
 from games.cluedo.rules.events import Accuse, Accused, DealCards, EndTurn, Show, Suggest
 from games.cluedo.rules.setting import CluedoSetting
-from games.cluedo.rules.state import CluedoState
 
 END = EndTurn()
 WRONG = Accuse("Mrs White", "Rope", "Study")
@@ -44,22 +45,10 @@ def assess(
     return found + assessor.end(outcome or Outcome("truncated", "stopped", (0.0, 0.0, 0.0)))
 
 
-def plies(
-    state: CluedoState, actions: Iterable[Action], details: Mapping[str, JsonValue]
-) -> list[Ply]:
-    done = []
-    for number, action in enumerate(actions):
-        before, player = len(state.log.events), state.to_act[0]
-        state.apply(player, action)
-        events = tuple(state.log.events[before:])
-        done.append(Ply(number, player, Decision(action, None, details if number else {}), events))
-    return done
-
-
 def judged(*actions: Action, details: Mapping[str, JsonValue] | None = None) -> list[Assessment]:
     """Return the assessments of a game that starts with the known deal."""
-    state = Cluedo(players=3).initial_state()
-    return assess(state.game, plies(state, (DealCards(ENVELOPE, HANDS), *actions), details or {}))
+    game, decisions = Cluedo(players=3), (Decision(each, None, details or {}) for each in actions)
+    return assess(game, plies(game, (DealCards(ENVELOPE, HANDS), *decisions)))
 
 
 def only(found: Iterable[Assessment], kind: str) -> Assessment:
@@ -261,20 +250,12 @@ def test_malformed_beliefs_are_left_out(beliefs: JsonValue) -> None:
 
 def random_plies(game: Cluedo, rng: random.Random, moves: int) -> list[Ply]:
     """Return a game of players who mostly ask and may accuse at any time."""
-    state, done = game.initial_state(), list[Ply]()
-    while state.to_act and len(done) < moves:
-        player = state.to_act[0]
-        if player == CHANCE:
-            action = state.sample_chance(rng)
-        else:
-            legal = state.legal_actions(player)
-            kinds = [legal.of(Suggest) or legal, legal.of(Accuse) or legal, legal]
-            action = rng.choice(rng.choices(kinds, [5, 1, 2])[0])
-        before = len(state.log.events)
-        state.apply(player, action)
-        events = tuple(state.log.events[before:])
-        done.append(Ply(len(done), player, Decision(action), events))
-    return done
+
+    def choose(rng: random.Random, legal: ActionSet) -> Action:
+        kinds = [legal.of(Suggest) or legal, legal.of(Accuse) or legal, legal]
+        return rng.choice(rng.choices(kinds, [5, 1, 2])[0])
+
+    return [*plies(game, random_steps(game, rng, moves, choose))]
 
 
 @pytest.mark.parametrize("seed", range(25))
@@ -344,7 +325,8 @@ def test_what_an_accusation_reveals_is_no_deduction() -> None:
     assert known[0]["entropy_end"] == 0.0
     for player in (1, 2):
         state = Cluedo(players=3).initial_state()
-        plies(state, (DealCards(ENVELOPE, HANDS), Suggest(*ENVELOPE)), {})
+        state.apply(CHANCE, DealCards(ENVELOPE, HANDS))
+        state.apply(0, Suggest(*ENVELOPE))
         entropy = CluedoKnowledge.after(state.game, player, state.log.witnessed[player]).entropy()
         assert 6 < entropy < 6.8 and known[player]["entropy_end"] == pytest.approx(entropy)
 

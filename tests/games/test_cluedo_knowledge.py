@@ -14,8 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from known_deal import ENVELOPE, HANDS
 from plain_count import plain_marginals
+from random_games import random_steps
 
 from arena.core.action import CHANCE, Action, Step
+from arena.core.action_set import ActionSet
 from arena.core.event import Event
 from games.cluedo.analysis.assessor import CluedoAnalysis
 from games.cluedo.game import Cluedo
@@ -97,22 +99,15 @@ def likelihood(
 
 def random_game(game: Cluedo, rng: random.Random, moves: int, accuse: float = 0.1) -> CluedoState:
     """A position of a game in which people mostly ask."""
-    state = game.initial_state()
-    state.apply(CHANCE, state.sample_chance(rng))
-    for _ in range(moves):
-        if not state.to_act:
-            break
-        player = state.to_act[0]
-        if player == CHANCE:
-            state.apply(CHANCE, state.sample_chance(rng))
-            continue
-        legal = state.legal_actions(player)
+
+    def choose(rng: random.Random, legal: ActionSet) -> Action:
         calm = [action for action in legal if not isinstance(action, Accuse)]
         kind: Sequence[Action] = legal.of(Suggest) or calm
         if legal.of(Accuse) and (not calm or rng.random() < accuse):
             kind = legal.of(Accuse)
-        state.apply(player, rng.choice(kind))
-    return state
+        return rng.choice(kind)
+
+    return game.initial_state().apply_all(random_steps(game, rng, moves + 1, choose))
 
 
 @st.composite

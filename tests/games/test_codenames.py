@@ -6,16 +6,15 @@ import random
 from collections import Counter
 
 import pytest
+from random_games import plies
 
 from arena import (
     CHANCE,
-    Action,
-    Decision,
     Outcome,
-    Ply,
 )
 from arena.agents.reply.reader import read_reply
 from arena.agents.reply.reading import correction
+from arena.core.action import Step
 from arena.core.errors import IllegalAction, InvalidAction
 from arena.core.view import draw_tabletop
 from arena.testing import check_game
@@ -249,17 +248,11 @@ def test_view_shows_owners_to_clue_givers_only() -> None:
 def measured(*moves: str, end: str = "terminated") -> dict[str, list[tuple[float, float]]]:
     """Totals and weights by measure, in the order of the assessments."""
     game, sums = small(), dict[str, list[tuple[float, float]]]()
-    state, assessor = game.initial_state(), game.analysis.assessor()
+    assessor = game.analysis.assessor()
     assert assessor is not None
-    actions: list[Action] = [DealWords(TABLE), DealKey(KEY)]
-    assessments = []
-    for number in range(len(moves) + 2):
-        (player,) = state.to_act
-        action = actions[number] if number < 2 else state.parse(moves[number - 2])
-        before = len(state.log.events)
-        state.apply(player, action)
-        events = tuple(state.log.events[before:])
-        assessments += assessor.ply(Ply(number, player, Decision(action), events))
+    made = [*plies(game, (DealWords(TABLE), DealKey(KEY), *moves))]
+    assessments = [each for ply in made for each in assessor.ply(ply)]
+    state = game.initial_state().apply_all(Step(ply.player, ply.decision.action) for ply in made)
     outcome = Outcome(end, "over", state.returns())  # type: ignore[arg-type]
     for each in (*assessments, *assessor.end(outcome)):
         for name, value in each.measurements.items():

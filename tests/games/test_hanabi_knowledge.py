@@ -7,16 +7,17 @@ import itertools
 import random
 from collections import Counter
 from math import log2, perm, prod
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import pytest
 from hanabi_positions import SMALL, deal, move, random_history
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from random_games import plies
 
-from arena import Decision, Match, Ply, play
-from arena.core.action import Action, Step
+from arena import Match, play
+from arena.core.action import Step
 from arena.core.errors import ArenaError
 from games.hanabi.bots import ConventionNotes
 from games.hanabi.deck import Kinds
@@ -104,16 +105,12 @@ def fits(game: Hanabi, steps: list[Step], player: int, events: tuple[object, ...
 
 def test_assessor_judges_plays_discards_and_hints() -> None:
     game = Hanabi(colours=1, ranks=3, hand_size=2, hint_tokens=2)
-    state, assessor = game.initial_state(), HanabiAssessor(game)
-    made = []
-    for number, text in enumerate(
-        ("deal R1 R3 | R1 R1", "hint Player 1 rank 1", "play slot 1", "draw R2", "discard slot 2")
-    ):
-        before = len(state.log.events)
-        player, action = state.to_act[0], state.parse(text)
-        state.apply(player, action)
-        made += assessor.ply(ply(number, player, action, state.log.events[before:]))
-    hint, certain, risky = made
+    assessor = HanabiAssessor(game)
+    moves = (
+        *("deal R1 R3 | R1 R1", "hint Player 1 rank 1", "play slot 1", "draw R2"),
+        "discard slot 2",
+    )
+    hint, certain, risky = (each for ply in plies(game, moves) for each in assessor.ply(ply))
     assert hint.kind == "hint"
     assert hint.facts["bits"] == pytest.approx((1 / 3) * log2(6) + (2 / 3) * log2(3))
     assert certain.facts == {"probability": 1, "best": 1}
@@ -124,10 +121,6 @@ def test_assessor_judges_plays_discards_and_hints() -> None:
     assert risky.facts["useless"] == pytest.approx(1 / 3)
     assert risky.facts["risk"] == pytest.approx(1 / 3)
     assert game.analysis.comment(risky) is not None
-
-
-def ply(number: int, player: int, action: Action, events: list[Any]) -> Any:
-    return Ply(number, player, Decision(action), tuple(events))
 
 
 def test_assessor_measures_a_whole_game() -> None:

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import JsonValue
+from random_games import plies
 
 from arena import (
     CHANCE,
@@ -69,17 +70,11 @@ def judged(
     beliefs: Mapping[int, JsonValue] = MappingProxyType({}),
 ) -> list[Assessment]:
     """Return the assessments of a game that these steps begin; beliefs are stated at some plies."""
-    from arena import Ply
-
-    state, found = game.initial_state(), list[Assessment]()
     assessor = game.analysis.assessor()
     assert assessor is not None
-    for number, (player, action) in enumerate(steps):
-        before = len(state.log.events)
-        state.apply(player, action)
-        events = tuple(state.log.events[before:])
-        details = {"beliefs": beliefs[number]} if number in beliefs else {}
-        found += assessor.ply(Ply(number, player, Decision(action, details=details), events))
+    details = ({"beliefs": beliefs[n]} if n in beliefs else {} for n in range(len(steps)))
+    moves = (Decision(action, None, each) for (_, action), each in zip(steps, details, strict=True))
+    found = [each for ply in plies(game, moves) for each in assessor.ply(ply)]
     return [a for a in found if a.kind in ("statement", "promise", "speech", "effect")]
 
 

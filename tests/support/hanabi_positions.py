@@ -5,7 +5,10 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from arena.core.action import CHANCE, Step
+from random_games import random_steps
+
+from arena.core.action import Action, Step
+from arena.core.action_set import ActionSet
 from games.hanabi.rules import Hanabi, HanabiState, PlaySlot
 
 SMALL: dict[str, Any] = {"colours": 2, "ranks": 3, "hand_size": 2, "hint_tokens": 3}
@@ -25,15 +28,10 @@ def move(state: HanabiState, *texts: str) -> HanabiState:
 
 def random_history(game: Hanabi, rng: random.Random, plies: int) -> tuple[HanabiState, list[Step]]:
     """Play at random, mostly without plays, which end a random game early."""
-    state, steps = game.initial_state(), list[Step]()
-    while not state.is_terminal and len(steps) < plies:
-        player = state.to_act[0]
-        if player == CHANCE:
-            action = state.sample_chance(rng)
-        else:
-            legal = state.legal_actions(player)
-            safe = [a for a in legal if not isinstance(a, PlaySlot)]
-            action = rng.choice(safe if safe and rng.random() < 0.8 else legal)
-        state.apply(player, action)
-        steps.append(Step(player, action))
-    return state, steps
+
+    def choose(rng: random.Random, legal: ActionSet) -> Action:
+        safe = [action for action in legal if not isinstance(action, PlaySlot)]
+        return rng.choice(safe if safe and rng.random() < 0.8 else legal)
+
+    steps = random_steps(game, rng, plies, choose)
+    return game.initial_state().apply_all(steps), steps

@@ -5,23 +5,11 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 
-from arena.core.action import CHANCE, Step
+from random_games import random_steps
+
+from arena.core.action import Step
 from arena.core.game import Game
 from arena.core.observation import Observation
-
-
-def played_at_random(game: Game, rng: random.Random) -> list[Step]:
-    """Return the steps of a game that is played at random."""
-    state, steps = game.initial_state(), list[Step]()
-    while state.to_act and len(steps) < 200:
-        player = state.to_act[0]
-        if player == CHANCE:
-            action = state.sample_chance(rng)
-        else:
-            action = rng.choice(state.legal_actions(player))
-        state.apply(player, action)
-        steps.append(Step(player, action))
-    return steps
 
 
 def decisions(game: Game, steps: Sequence[Step], seat: int) -> list[Observation]:
@@ -40,7 +28,7 @@ def world_pairs(
     """Yield the decisions of a seat in a played world and in another one that fits what it saw."""
     rng = random.Random(5)
     for _ in range(games):
-        steps = played_at_random(game, rng)
+        steps = random_steps(game, rng)
         # Up to the last decision: the end of a game may show everything.
         last = max((n for n, step in enumerate(steps) if step.player == seat), default=0)
         other = game.analysis.resample(steps[:last], seat, rng)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from arena.core.action import CHANCE, Action, Step
+from arena.core.action_set import ActionSet
 from arena.core.event import Decision, Ply
 from arena.core.game import Game
 from arena.core.observation import Observation
@@ -30,13 +31,34 @@ def walk(game: Game, seed: int) -> Iterator[State]:
         state.apply(player, rng.choice(calm))
 
 
-def plies(game: Game, steps: Iterable[Step]) -> Iterator[Ply]:
-    """Yield the ply of each step, with the events that it causes."""
+def random_steps(
+    game: Game,
+    rng: random.Random,
+    most: int = 200,
+    choose: Callable[[random.Random, ActionSet], Action] = random.Random.choice,
+) -> list[Step]:
+    """Return at most so many steps of a game; `choose` draws one of a player's legal actions."""
+    state, steps = game.initial_state(), list[Step]()
+    while state.to_act and len(steps) < most:
+        player = state.to_act[0]
+        is_chance = player == CHANCE
+        action = state.sample_chance(rng) if is_chance else choose(rng, state.legal_actions(player))
+        state.apply(player, action)
+        steps.append(Step(player, action))
+    return steps
+
+
+def plies(game: Game, moves: Iterable[Step | Action | Decision | str]) -> Iterator[Ply]:
+    """Yield the ply of each move, with the events that it causes."""
     state = game.initial_state()
-    for number, step in enumerate(steps):
+    for number, move in enumerate(moves):
+        player = move.player if isinstance(move, Step) else state.to_act[0]
+        made = state.parse(move) if isinstance(move, str) else move
+        action = made if isinstance(made, Action) else made.action
+        decision = made if isinstance(made, Decision) else Decision(action)
         before = len(state.log.events)
-        state.apply(step.player, step.action)
-        yield Ply(number, step.player, Decision(step.action), tuple(state.log.events[before:]))
+        state.apply(player, action)
+        yield Ply(number, player, decision, tuple(state.log.events[before:]))
 
 
 def mean_return(game: Game, bot: str, others: str, deals: int) -> float:

@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 from known_deal import ENVELOPE, HANDS
 from model_games import play_models
+from random_games import plies
 
-from arena.core.action import CHANCE, Action
+from arena.core.action import CHANCE, Action, Step
 from arena.core.errors import ArenaError, UsageError
-from arena.core.event import Decision, Ply
+from arena.core.event import Decision
 from arena.core.game import Game
 from arena.episodes.match import Match, outcome_of, play
 from arena.episodes.record import Episode, Header
@@ -37,14 +38,10 @@ ASK = Suggest("Reverend Green", "Revolver", "Library")
 
 def episode_of(decisions: Iterable[Decision | Action], game: Game = CLUEDO) -> Episode:
     """A game of these moves; what has no details is not a model's."""
-    state, plies = game.initial_state(), list[Ply]()
-    for number, each in enumerate(decisions):
-        decision = each if isinstance(each, Decision) else Decision(each)
-        before, player = len(state.log.events), state.to_act[0]
-        state.apply(player, decision.action)
-        plies.append(Ply(number, player, decision, tuple(state.log.events[before:])))
+    made = tuple(plies(game, decisions))
+    state = game.initial_state().apply_all(Step(ply.player, ply.decision.action) for ply in made)
     header = Header.of(game, 5, ["somebody"] * game.num_players, None)
-    return Episode(header, tuple(plies), outcome_of(state, 9), state.turn)
+    return Episode(header, made, outcome_of(state, 9), state.turn)
 
 
 def value(term: str, *moves: Decision | Action, seat: int = 0) -> float:

@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 from chat_players import accuses_in_the_end
-from other_worlds import played_at_random
-from random_games import plies
+from random_games import plies, random_steps
 from scripted_table import WithTokens, quick
 
 from arena.agents.chat import ChatOptions
@@ -152,7 +151,7 @@ def test_which_values_show_more_than_the_seat_knows(name: str) -> None:
     """OpenEnv sends them during the game: all others are the same in every world the seat saw."""
     game, rng, compared, differing = make_game(name), random.Random(3), 0, set[str]()
     for _ in range(6):
-        steps = played_at_random(game, rng)
+        steps = random_steps(game, rng)
         last = max(n for n, step in enumerate(steps) if step.player == 0)
         other = game.analysis.resample(steps[:last], 0, rng)
         assert other is not None

@@ -27,7 +27,6 @@ from backends.openai_wire import (
     chat_request,
     longest_body,
     read_completion,
-    versioned_name,
     with_bill,
 )
 from backends.provider_errors import parse_retry_after, safe_excerpt, status_error
@@ -257,9 +256,8 @@ class HTTPBackend:
         await self._calls.close()
 
     async def complete(self, request: Request) -> Completion:
-        """Answer with the model of this backend, in the version that the request names."""
-        model = versioned_name(self.model or await self._choose_model(), request.policy_version)
-        return await self.complete_with(model, request)
+        """Answer with the model of this backend."""
+        return await self.complete_with(self.model or await self._choose_model(), request)
 
     async def complete_with(self, model: str, request: Request) -> Completion:
         """Answer with any model of this server."""

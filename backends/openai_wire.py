@@ -48,7 +48,6 @@ FINISH_REASONS: dict[str | None, FinishReason] = {
     "function_call": "tool_calls",
 }
 
-_VERSIONED_NAME = re.compile(r"(.+)@(\d{1,9})", re.ASCII | re.DOTALL)
 _VERSION = re.compile(r"(?:.+@|step_)(\d{1,9})", re.ASCII | re.DOTALL)
 """Ours, after ART; Atropos' trainer names its adapters `step_k`."""
 _CACHED = AliasPath("prompt_tokens_details", "cached_tokens")
@@ -120,14 +119,6 @@ def tool_fields(tools: Sequence[Tool]) -> dict[str, JsonValue]:
         for t in tools
     ]
     return {"tools": functions, "tool_choice": "required", "parallel_tool_calls": False}
-
-
-def versioned_name(name: str, policy_version: int | None) -> str:
-    """Return `NAME@k`, ART's name for the weights of step k; the plain name if k is None."""
-    if policy_version is None:
-        return name
-    match = _VERSIONED_NAME.fullmatch(name)
-    return f"{match[1] if match else name}@{policy_version}"
 
 
 def parse_policy_version(name: str) -> int | None:

@@ -77,8 +77,6 @@ class Turn:
     """Number of training steps of the weights that answered; None: not reported."""
     ply: int | None = None
     """The decision; None: unknown."""
-    reward: float = 0.0
-    """The part of the trajectory's reward that this turn earned."""
     advantage: float = 0.0
     """Advantage of its tokens; 0 until credit is assigned."""
     only_action: bool = False
@@ -96,7 +94,7 @@ class Trajectory:
     turns: tuple[Turn, ...]
     """Turns in the order of play. The first one starts a chat."""
     reward: float = 0.0
-    """Reward of the whole game: the sum of the turns' rewards, if there are turns."""
+    """Reward of the whole game."""
     metrics: Mapping[str, float] = field(default_factory=dict)
     """Reward terms by name, unweighted."""
     seed: int = 0
@@ -111,13 +109,6 @@ class Trajectory:
         """Return the known policy versions of its turns, ascending."""
         known = {turn.policy_version for turn in self.turns}
         return sorted(version for version in known if version is not None)
-
-    def with_reward(self, reward: float) -> Trajectory:
-        """Return a copy with another reward, which is known at the end: the last turn earns it."""
-        turns = [replace(turn, reward=0.0) for turn in self.turns]
-        if turns:
-            turns[-1] = replace(turns[-1], reward=reward)
-        return replace(self, turns=tuple(turns), reward=reward)
 
     def with_advantages(
         self, advantages: Iterable[float], only_actions: bool = False

@@ -9,7 +9,7 @@ from arena.core.action import CHANCE
 from arena.core.errors import ReplayError, UsageError
 from arena.core.event import Ply
 from arena.core.game import Game
-from arena.core.text import pluralize, printable, shorten
+from arena.core.text import first_fault, pluralize, printable, shorten
 from arena.episodes.files import sha256
 from arena.episodes.record import ChanceLine, Position, dump
 from arena.episodes.replay import Replay, Walked
@@ -89,11 +89,8 @@ def models_of(replay: Replay) -> ChatOptions | None:
     try:
         options = _CHAT_OPTIONS.validate_python(replay.header.models)
     except ValidationError as error:
-        fault = error.errors()[0]
-        where = ".".join(map(str, fault["loc"]))
-        raise ReplayError(
-            f"{replay.path}: line 1: models.{shorten(where, 80)}: {shorten(fault['msg'])}"
-        ) from None
+        fault = shorten(first_fault(error))
+        raise ReplayError(f"{replay.path}: line 1: models.{fault}") from None
     sampling, system = options.sampling, options.system or ""
     # The replay is untrusted: these are the values that decide the cost of a request.
     limits = (

@@ -22,7 +22,7 @@ from arena.core.game import Game
 from arena.core.observation import Observation
 from arena.core.seeds import stream
 from arena.core.state import State
-from arena.core.text import pluralize, shorten
+from arena.core.text import first_fault, pluralize, shorten
 from arena.core.version import __version__
 from arena.episodes.match import outcome_of
 from arena.episodes.record import (
@@ -219,14 +219,7 @@ def read_header(line: bytes) -> Header | None:
     try:
         return Header.model_validate_json(line)
     except ValidationError as error:
-        raise ReplayError(f"line 1: {_fault(error)}") from None
-
-
-def _fault(error: ValidationError) -> str:
-    """Return the first error and its field; both may quote the line."""
-    fault = error.errors(include_url=False, include_input=False)[0]
-    where = ".".join(map(str, fault["loc"])) or "line"
-    return f"{shorten(where, 80)}: {shorten(fault['msg'])}"
+        raise ReplayError(f"line 1: {shorten(first_fault(error, 'line'))}") from None
 
 
 def _add_line(replay: Replay, number: int, raw: bytes) -> None:
@@ -234,7 +227,7 @@ def _add_line(replay: Replay, number: int, raw: bytes) -> None:
     try:
         line = LINE.validate_json(raw)
     except ValidationError as error:
-        raise ReplayError(f"{where}: {_fault(error)}") from None
+        raise ReplayError(f"{where}: {shorten(first_fault(error, 'line'))}") from None
     if isinstance(line, Header):
         raise ReplayError(f"{where}: a second header")
     if replay.outcome is not None:

@@ -84,7 +84,7 @@ class Request:
     """So many messages at the start come again in later requests: worth a place in a prompt cache
     that has to be asked for."""
     policy_version: int | None = None
-    """The training step whose weights must answer, where the backend hosts several."""
+    """The training step whose weights must answer, of a model with several `versions`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -270,7 +270,10 @@ def test_other_faults(recorded: Path, tmp_path: Path) -> None:
     [
         ({"type": "x" * 10**6}, "line"),
         ({"type": "chance", "ply": 0, "action": "x" * 10**6}, "is not a possible result of chance"),
-        ({"type": "chance", "ply": 0, "action": "deal", "\x1b[2J" + "x" * 10**6: 1}, "xtra"),
+        (
+            {"type": "chance", "ply": 0, "action": "deal", "\x1b[2J" + "x" * 10**6: 1},
+            "no such field",
+        ),
     ],
 )
 def test_what_is_quoted_is_short_and_clean(

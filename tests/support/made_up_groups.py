@@ -82,6 +82,6 @@ class Talk:
             if self.rng.random() < told_anew:
                 chats.append(self.history(system, common or self.words(), turns))
             reward = self.rng.choice([0.0, 1.0, self.rng.random()])
-            played = Trajectory(tuple(each for chat in chats for each in chat))
-            trajectories.append(played.with_reward(reward))
+            played = tuple(each for chat in chats for each in chat)
+            trajectories.append(Trajectory(played, reward))
         return TrajectoryGroup(tuple(trajectories))

@@ -54,9 +54,9 @@ def row(step: int, rng: random.Random, steps: int = 60, every: int = 10) -> Step
         win_rate=around(rate, 0.085),
         reward=around(rate + 0.3 * learned, 0.09),
         terms={
-            "win": TermMean(mean=rate, sd=0.49, weight=1),
-            "entropy_removed": TermMean(mean=0.45 + 0.3 * learned, sd=0.2, weight=0.5),
-            "format": TermMean(mean=0.97 + 0.03 * learned, sd=0.05, weight=0.1),
+            "win": TermMean(mean=rate, weight=1),
+            "entropy_removed": TermMean(mean=0.45 + 0.3 * learned, weight=0.5),
+            "format": TermMean(mean=0.97 + 0.03 * learned, weight=0.1),
         },
         groups=GroupCounts(trained=16 - flat - lost, no_variance=flat, incomplete=lost),
         tokens=TokenCounts(prompt=390_000, sampled=11_200, trained=9_800, computed=88_000),

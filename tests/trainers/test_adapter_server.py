@@ -142,9 +142,7 @@ async def play(host: EmbeddedHost) -> list[TrajectoryGroup]:
     asked = [replace(ASK, sampling=replace(ASK.sampling, seed=seed)) for seed in range(4)]
     answers = [await host.policy().complete(request) for request in asked]
     best = min(answer.text for answer in answers)
-    games = [
-        Trajectory((turn_of(answer),)).with_reward(float(answer.text == best)) for answer in answers
-    ]
+    games = [Trajectory((turn_of(answer),), float(answer.text == best)) for answer in answers]
     return credited([TrajectoryGroup(tuple(games))])
 
 

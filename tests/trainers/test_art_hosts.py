@@ -248,7 +248,7 @@ def groups() -> list[TrajectoryGroup]:
     asked = Message("user", "who has the rope")
     said = [asked, Message("assistant", "I pass"), asked]
     answer = turn("suggest Rope", (7, 8, 9), [-0.5] * 3, messages=said)
-    played = tuple(Trajectory((answer,)).with_reward(reward) for reward in (0.0, 1.0))
+    played = tuple(Trajectory((answer,), reward) for reward in (0.0, 1.0))
     return [TrajectoryGroup(played), TrajectoryGroup(played)]
 
 

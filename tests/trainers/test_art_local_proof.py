@@ -130,7 +130,7 @@ def host(base: Path, tmp_path: Path, sampler: Sampler) -> Iterator[LocalHostWith
 def groups() -> list[TrajectoryGroup]:
     asked = [Message("user", "who has the rope")]
     answer = turn("suggest rope", (7, 8, 9), (-0.5, -0.5, -0.5), messages=asked)
-    return [TrajectoryGroup(tuple(Trajectory((answer,)).with_reward(r) for r in (0.0, 1.0)))]
+    return [TrajectoryGroup(tuple(Trajectory((answer,), r) for r in (0.0, 1.0)))]
 
 
 def opened(host: LocalHost, work: Callable[[], Awaitable[None]], step: int = 0) -> None:

@@ -33,7 +33,7 @@ def test_what_was_not_finished_is_forgotten(tmp_path: Path) -> None:
         log.append(row(step))
         (folder / "replays" / f"step{step:04}").mkdir(parents=True)
     (folder / "replays" / "before").mkdir()
-    log.commit(RunState(step=1, best_step=1, best_value=0.25))
+    log.change(step=1, best_step=1, best_value=0.25)
     with log.files.metrics.open("a") as file:
         file.write('{"step": 3, "conf')
     again = RunLog(folder)
@@ -89,7 +89,7 @@ def test_only_a_broken_last_row_is_forgotten(tmp_path: Path) -> None:
     log.start(CONFIG)
     for step in range(4):
         log.append(row(step))
-    log.commit(RunState(step=3))
+    log.change(step=3)
     lines = log.files.metrics.read_text().splitlines()
     log.files.metrics.write_text("\n".join([lines[0], lines[1][:9], *lines[2:]]))
     before = log.files.metrics.read_bytes()

@@ -67,7 +67,7 @@ def split_history(chat: ChatTokenizer) -> Trajectory:
         turn("rope", [*letters, end], [-1.0, -2.0, -3.0, -4.0, -5.0], messages=[ask("who")]),
         turn("is", [*plain, end], [-0.5] * (len(plain) + 1), messages=[ask("where")]),
     )
-    return Trajectory(turns).with_reward(1.0)
+    return Trajectory(turns, 1.0)
 
 
 LOSSES = {
@@ -133,7 +133,7 @@ def test_a_shared_beginning_changes_nothing(
 
 def told(chat: ChatTokenizer, *turns: Turn) -> list[TokenSequence]:
     """The sequences of a trajectory that won, in a group with one that lost."""
-    won, lost = Trajectory(turns).with_reward(1.0), Trajectory(())
+    won, lost = Trajectory(turns, 1.0), Trajectory(())
     return token_sequences(credited([TrajectoryGroup((won, lost))]), chat)
 
 
@@ -198,7 +198,7 @@ def test_with_judged_credit_the_advantage_is_that_of_the_action(chat: ChatTokeni
     assert chat.encode_answer(entry + action) == ids[:-1], "no token spans the end of the entry"
     first = turn(entry + action, ids, [-1.0] * len(ids), messages=[ask("who")])
     illegal = replace(turn("rope", ids[:2], [-1.0] * 2, messages=[ask("no")]), is_legal=False)
-    won = Trajectory((first, illegal)).with_reward(1.0).with_judgements({})
+    won = Trajectory((first, illegal), 1.0).with_judgements({})
     lost = Trajectory(())
     group = TrajectoryGroup((won, lost))
     whole, of_action = (

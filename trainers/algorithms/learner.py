@@ -265,18 +265,13 @@ class Learner:
             write_tensors(self.moments(), draft / OPTIMIZER)
             if self._lora:
                 (draft / ADAPTER).mkdir()
-                self.save_adapter(draft / ADAPTER)
+                write_adapter(draft / ADAPTER, self._lora, self.trained, str(self.base))
                 base = AdapterBase(folder=self.base, sha256=self._base_digest)
                 (draft / BASE).write_text(base.model_dump_json(indent=1) + "\n", "utf-8")
             else:
                 on_cpu = {name: tensor.cpu() for name, tensor in self.merged().items()}
                 write_tensors(on_cpu, draft / "model.safetensors")
             (draft / "training.json").write_text(json.dumps(facts, indent=1) + "\n", "utf-8")
-
-    def save_adapter(self, folder: Path) -> None:
-        """Write the adapter into an existing folder, as PEFT writes it."""
-        assert self._lora is not None, "all weights are trained: there is no adapter"
-        write_adapter(folder, self._lora, self.trained, str(self.base))
 
     def load(self, folder: Path) -> None:
         """Continue from a checkpoint of `save`; later updates are equal to the bit.

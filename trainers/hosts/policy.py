@@ -27,39 +27,36 @@ class ServedWeights:
 
 
 class HostedPolicy:
-    """Answers with the weights of one step, or with `step` None of the newest.
+    """Answers with the weights of one step, or of the newest.
 
-    The newest step is looked up at every call, since one may have been trained meanwhile. The host
-    owns the connections and closes them.
+    The host owns the connections and closes them.
     """
 
     def __init__(
         self,
         server: HTTPBackend,
-        serve: Callable[[int | None], Awaitable[ServedWeights]],
-        step: int | None,
+        serve: Callable[[], Awaitable[ServedWeights]],
         *,
         model: str,
         context_length: int | None,
-        reload: Callable[[int | None], Awaitable[None]] | None = None,
+        reload: Callable[[], Awaitable[None]] | None = None,
         reload_on_loss: bool = False,
     ) -> None:
-        """Prepare to answer with the weights of a step; None: always the newest.
+        """Prepare to answer.
 
         Args:
             server: the host's connections.
-            serve: makes a step (None: the newest) available and returns its name at the server.
-            step: the step that answers.
+            serve: makes the weights available and returns their name at the server. It is called
+                for each answer, since a newer step may have been trained meanwhile.
             model: the model's name.
             context_length: tokens of the longest chat; None: unknown.
-            reload: loads the weights of a step again if the server has lost them.
+            reload: loads the weights again if the server has lost them.
             reload_on_loss: call `reload` also if the server does not answer, as it starts it again.
         """
         self.model = model
         self.context_length = context_length
         self._server = server
         self._serve = serve
-        self._step = step
         self._reload = reload
         # Servers reject an unknown model with 404 or 400; their list of models decides.
         self._reload_causes = {"bad_request", "configuration"}
@@ -71,19 +68,17 @@ class HostedPolicy:
 
         Raises BackendError if the server failed, or answered with another step's weights.
         """
-        # A request may ask for one version; it takes precedence over the policy's own step.
-        step = self._step if request.policy_version is None else request.policy_version
         try:
-            return await self._complete(request, step)
+            return await self._complete(request)
         except BackendError as error:
             if self._reload is None or error.cause not in self._reload_causes:
                 raise
         # Once per call: a restart of the server may have lost the weights.
-        await self._reload(step)
-        return await self._complete(request, step)
+        await self._reload()
+        return await self._complete(request)
 
-    async def _complete(self, request: Request, step: int | None) -> Completion:
-        served = await self._serve(step)
+    async def _complete(self, request: Request) -> Completion:
+        served = await self._serve()
         completion = await self._server.complete_with(served.name, request)
         # None: the server does not report a version, and its name for the model must do.
         if completion.policy_version not in {None, served.step}:

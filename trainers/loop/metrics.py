@@ -195,11 +195,8 @@ def _mean(
 
 def _term(found: Sequence[tuple[int, float]], weight: float) -> TermMean:
     deals, values = zip(*sorted(found), strict=True)
-    # Population standard deviation: sqrt(mean((x - mean)^2)).
-    mean = math.fsum(values) / len(values)
-    sd = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / len(values))
-    ends = _mean(values, deals)
-    return TermMean(mean=mean, sd=sd, weight=weight, low=ends.low, high=ends.high)
+    mean, ends = math.fsum(values) / len(values), _mean(values, deals)
+    return TermMean(mean=mean, weight=weight, low=ends.low, high=ends.high)
 
 
 EVERY = 60.0

@@ -204,14 +204,10 @@ class RunLog:
         tokens = (line.prompt_tokens + line.completion_tokens for line in lines)
         return sum(line.cost for line in lines), sum(tokens)
 
-    def commit(self, state: RunState) -> None:
-        """Replace run.json. From here on the step of `state` is finished."""
-        self.state = state
-        write_whole(self.files.state, state.model_dump_json(indent=1) + "\n")
-
     def change(self, **changes: object) -> None:
-        """Replace run.json by the state with these changes."""
-        self.commit(self.state.model_copy(update=changes))
+        """Replace run.json by the state with these changes. From here on its step is finished."""
+        self.state = self.state.model_copy(update=changes)
+        write_whole(self.files.state, self.state.model_dump_json(indent=1) + "\n")
 
 
 def kept_steps(state: RunState, *also: int) -> set[int]:

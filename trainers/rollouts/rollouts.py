@@ -237,8 +237,8 @@ class Rollouts:
         playing.counts.add_game(episode, seat, episode.header.seed, breakdown)
         # Without a fixed version, answers of unknown weights stay unknown.
         version = playing.version if self._setting.fixed_weights else None
-        trajectory = replace(trajectory_of(episode, seat, version), metrics=dict(breakdown.terms))
-        return trajectory.with_reward(breakdown.reward).with_judgements(breakdown.judgements)
+        trajectory = trajectory_of(episode, seat, version).with_judgements(breakdown.judgements)
+        return replace(trajectory, reward=breakdown.reward, metrics=dict(breakdown.terms))
 
 
 def _check_policy_version(attempts: Iterable[Attempt], step: int) -> None:

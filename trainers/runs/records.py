@@ -29,7 +29,6 @@ class TermMean(Record):
 
     mean: float
     """Mean of the term without its weight."""
-    sd: float = 0.0
     weight: float = 0.0
     low: Number = None
     """Ends of the 95 % interval of the mean; a cluster is a deal."""

@@ -82,10 +82,9 @@ class InProcess:
             self.served_name(step)  # Raises now if the step is not kept.
 
         # Read at each request: without `step` the answer comes from the newest weights.
-        def weights(version: int | None) -> tuple[str, int]:
-            if version is None:
-                version = self.trainer.step if step is None else step
-            return self.served_name(version), version
+        def weights(_: int | None) -> tuple[str, int]:
+            played = self.trainer.step if step is None else step
+            return self.served_name(played), played
 
         return SamplerBackend(self.trainer.sampler, weights)
 

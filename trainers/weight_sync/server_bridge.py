@@ -95,13 +95,16 @@ class ServerBridge(ABC):
             raise UsageError(
                 f"the checkpoint of step {step} is not kept; found {self._trainer.steps()}"
             )
+
+        def wanted() -> int:
+            return self.newest if step is None else step
+
         return HostedPolicy(
             self._http,
-            lambda wanted: self._serve(self.newest if wanted is None else wanted),
-            step,
+            lambda: self._serve(wanted()),
             model=self._trainer.name,
             context_length=self._context_length,
-            reload=lambda wanted: self._reload(self.newest if wanted is None else wanted),
+            reload=lambda: self._reload(wanted()),
             # Only this run restarts its own server.
             reload_on_loss=self.server.own is not None,
         )
@@ -292,7 +295,8 @@ class FullWeights(ServerBridge):
         return await super().publish(step, groups)
 
     def policy(self, step: int | None) -> Backend:
-        return SplitPolicy(super().policy(step), self._here, self._has, step)
+        hosted = super().policy(step)
+        return hosted if step is None else SplitPolicy(hosted, self._here, self._has, step)
 
     async def keep(self, steps: Collection[int]) -> None:
         await self._here.keep(steps)
@@ -325,7 +329,7 @@ class SplitPolicy:
     """Answers at the server, if it has the weights, and otherwise in this process."""
 
     def __init__(
-        self, hosted: Backend, here: InProcess, has: Callable[[int], bool], step: int | None
+        self, hosted: Backend, here: InProcess, has: Callable[[int], bool], step: int
     ) -> None:
         self.model = hosted.model
         self.context_length = hosted.context_length
@@ -336,10 +340,8 @@ class SplitPolicy:
 
     async def complete(self, request: Request) -> Completion:
         """Return the completion with the `policy_version` of its weights. Raises BackendError."""
-        step = self._step if request.policy_version is None else request.policy_version
-        if step is None or self._has(step):
-            return await self._hosted.complete(request)
-        return await self._here.policy(step).complete(request)
+        policy = self._hosted if self._has(self._step) else self._here.policy(self._step)
+        return await policy.complete(request)
 
     async def close(self) -> None:
         """Do nothing: the host closes the connections and the sampler."""

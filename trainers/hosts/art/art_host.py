@@ -115,8 +115,7 @@ class ArtHost(ABC):
             self._check_kept(step)
         return HostedPolicy(
             require_open(self._server),
-            self._serve,
-            step,
+            lambda: self._serve(step),
             model=self.model.name,
             context_length=self._request.config.max_context_tokens or None,
         )

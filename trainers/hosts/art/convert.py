@@ -234,7 +234,7 @@ def choice_of(turn: Turn) -> Choice:
 
 
 def from_art(group: ArtGroup) -> TrajectoryGroup:
-    """Return ART's group as ours. The last turn of a trajectory earns its reward.
+    """Return ART's group as ours.
 
     Raises ArenaError if a token of an answer has no id.
     """
@@ -249,7 +249,7 @@ def _trajectory_from_art(trajectory: ArtTrajectory) -> Trajectory:
     histories += [each.messages_and_choices for each in trajectory.additional_histories]
     turns = tuple(turn for items in histories for turn in _turns(items))
     metrics = {name: float(value) for name, value in trajectory.metrics.items()}
-    return Trajectory(turns, metrics=metrics).with_reward(trajectory.reward)
+    return Trajectory(turns, trajectory.reward, metrics)
 
 
 def _turns(items: Iterable[Any]) -> Iterator[Turn]:

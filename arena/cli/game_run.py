@@ -23,7 +23,7 @@ from arena.core.game import Game
 from arena.core.spec import Spec
 from arena.core.text import pluralize
 from arena.episodes.files import ReplayWriter, game_stem
-from arena.episodes.match import play
+from arena.episodes.match import Watcher, play
 from arena.episodes.record import Episode, Failure, Header, OutcomeLine, Position
 from arena.plugins.catalog import GAME_FILES
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from arena.core.event import Ply
     from arena.core.outcome import Outcome
     from arena.core.state import State
-    from arena.episodes.match import Match, Watcher
+    from arena.episodes.match import Match
     from arena.llm.service import LLMService
 
 
@@ -157,8 +157,7 @@ class GameRun:
         )
         if self.unfinished:
             kept = pluralize(len(self.unfinished), "unfinished game")
-            verb = "is" if len(self.unfinished) == 1 else "are"
-            echo(f"{kept} {verb} kept as *.part there", file=sys.stderr)
+            echo(f"{kept} kept as *.part there", file=sys.stderr)
 
     def wins(self, seat: int) -> int:
         """Return the number of games that this seat, or its team, has won alone."""
@@ -281,7 +280,7 @@ class GameRun:
         return PlayedGame.of(match, seed, line, writer.path)
 
 
-class Epilogue:
+class Epilogue(Watcher):
     """A watcher that shows a person the game after the person's last move, and its end."""
 
     def __init__(self, agent: HumanAgent) -> None:
@@ -299,6 +298,3 @@ class Epilogue:
 
     def end(self, outcome: Outcome) -> None:
         self._agent.print_end(self._state, outcome)
-
-    def close(self) -> None:
-        """Nothing is held open."""

@@ -74,45 +74,37 @@ def pretrain(options: PretrainOptions) -> int:
     given = TeachSettings.model_fields.keys() & options.given().keys()
     if not options.base_model and given:
         raise UsageError(f"--{min(given).replace('_', '-')}: it needs --base-model")
-    figures = _teach(options) if options.base_model else _from_scratch(options)
+    figures = _make(options)
     text = f"Play it: arena play {options.game} --seat 0=embedded:{figures['out']}"
     print(json.dumps(figures) if options.as_json else text)
     return 0
 
 
-def _from_scratch(options: PretrainOptions) -> dict[str, JsonValue]:
-    from trainers.pretrain.pretrain import pretrain
+def _make(options: PretrainOptions) -> dict[str, JsonValue]:
+    """Teach the base model, or make a model from scratch; return the figures of the run."""
+    game, base = options.make_game(), None
+    if options.base_model:
+        from trainers.hosts.selection import base_checkpoint
 
+        base = base_checkpoint(options.base_model)
+        require("arena pretrain", ("torch", "tokenizers", "safetensors"), "train")
     recipe = make_recipe(
         options.game,
-        options.games,
-        options.epochs,
-        options.seed,
-        options.game_options(),
-        options.text_level,
-        options.bot,
-        options.notebook,
-    )
-    return _run(options, options.out or SCRATCH_OUT, partial(pretrain, recipe))
-
-
-def _teach(options: PretrainOptions) -> dict[str, JsonValue]:
-    from trainers.hosts.selection import base_checkpoint
-
-    base, game = base_checkpoint(options.base_model), options.make_game()
-    require("arena pretrain", ("torch", "tokenizers", "safetensors"), "train")
-    from trainers.pretrain.imitation import teach
-
-    recipe = make_recipe(
-        options.game,
-        TAUGHT_GAMES if options.games is None else options.games,
+        TAUGHT_GAMES if base and options.games is None else options.games,
         options.epochs,
         options.seed,
         # All of them, so that a later change of a default cannot alter a resumed run.
-        game.options.model_dump(mode="json"),
-        options.text_level or "notes",
+        game.options.model_dump(mode="json") if base else options.game_options(),
+        options.text_level or ("notes" if base else None),
         options.bot,
+        options.notebook,
     )
+    if base is None:
+        from trainers.pretrain.pretrain import pretrain
+
+        return _run(options, options.out or SCRATCH_OUT, partial(pretrain, recipe))
+    from trainers.pretrain.imitation import teach
+
     out = options.out or TEACH_OUT / f"{options.game}-{base.name}"
     return _run(options, out, partial(teach, recipe, base, options.part(TeachSettings)))
 

@@ -47,12 +47,8 @@ EMPTY_ROW: ListedReplayJson = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class ListedFile:
-    """A file as it was when it was read, with its row; None for a file that is not a replay."""
-
-    file: ServedFile
-    row: ListedReplayJson | None
+ListedFile = tuple[ServedFile, ListedReplayJson | None]
+"""A file as it was when it was read, with its row; None for a file that is not a replay."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +111,8 @@ class Listing:
         published = started
         for number, file in enumerate(found.replays):
             known = self._files.get(file.name)
-            if known is None or known.file != file:
-                known = ListedFile(file, read_row(file, requested))
+            if known is None or known[0] != file:
+                known = file, read_row(file, requested)
             files[file.name] = known
             # The first list of a large folder grows while it is read.
             if not self._files and time.monotonic() - published > PUBLISH_INTERVAL:
@@ -128,7 +124,7 @@ class Listing:
         self._seconds = self._refreshed - started
 
     def _publish(self, files: dict[str, ListedFile], others: list[ServedFile], unread: int) -> None:
-        games = [_with_status(known.row, known.file) for known in files.values() if known.row]
+        games = [_with_status(row, file) for file, row in files.values() if row]
         single = self._directory.single_file
         # The page opens a single replay immediately, and then shows this error.
         if single and not games:
@@ -141,7 +137,7 @@ def check_single_file(directory: ReplayDirectory) -> str | None:
 
     Returns None for a replay, and for a running game whose header is still being written.
     """
-    for file in directory.files():
+    for file in directory.scan().replays:
         row = read_row(file, requested=True)
         if row is None or row["error"] is None:
             return None

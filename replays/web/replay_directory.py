@@ -149,15 +149,11 @@ class ReplayDirectory:
             file = self.find(self._names_by_key[key])
             if file.key == key:
                 return file
-        for file in self.files():
+        for file in self.scan().replays:
             if file.key == key:
                 self._names_by_key[key] = file.name
                 return file
         raise not_found()
-
-    def files(self) -> list[ServedFile]:
-        """Return all replays, the most recently changed first."""
-        return self.scan().replays
 
     def scan(self) -> FoundFiles:
         """Walk through the folder once."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -90,23 +90,21 @@ class FileSet:
 
 
 def find_results(directory: ReplayDirectory, name: str) -> FileSet:
-    """Return the files of the evaluation or tournament in this folder.
-
-    Raises HttpError: There is none, or it is too large.
-    """
-    file = directory.find_other(f"{name}/{RESULTS}" if name else RESULTS)
-    files = results_files(directory, file)
-    if files.bytes > MAX_RESULTS_BYTES:
-        raise HttpError(422, f"{files.path} is larger than {MAX_RESULTS_BYTES >> 30} GiB")
-    return files
+    """Return the files of the evaluation or tournament in this folder. Raises HttpError."""
+    return results_files(directory, directory.find_other(f"{name}/{RESULTS}" if name else RESULTS))
 
 
 def results_files(directory: ReplayDirectory, file: ServedFile) -> FileSet:
-    """Return the files of the evaluation or tournament whose games are `file`."""
+    """Return the files of the evaluation or tournament whose games are `file`.
+
+    Raises HttpError, status 422, if they are too large.
+    """
     # The folder of the name, not of a link's target: `Results` refuses links.
     folder = _folder_of(directory, file)
-    versions = (file.version, _version(folder / RUN))
-    return FileSet(file.name.rpartition("/")[0], folder, versions)
+    files = FileSet(file.name.rpartition("/")[0], folder, (file.version, _version(folder / RUN)))
+    if files.bytes > MAX_RESULTS_BYTES:
+        raise HttpError(422, f"{RESULTS} is larger than {MAX_RESULTS_BYTES >> 30} GiB")
+    return files
 
 
 def _folder_of(directory: ReplayDirectory, file: ServedFile) -> Path:
@@ -119,8 +117,9 @@ def find_run(directory: ReplayDirectory, name: str) -> FileSet:
     Raises:
         HttpError: There is no run, or one of its files is too large or leads elsewhere.
     """
-    file = directory.find_other(f"{name}/{RUN_CONFIG}" if name else RUN_CONFIG)
-    return run_files(directory, file)
+    return run_files(
+        directory, directory.find_other(f"{name}/{RUN_CONFIG}" if name else RUN_CONFIG)
+    )
 
 
 def run_files(directory: ReplayDirectory, file: ServedFile) -> FileSet:
@@ -161,13 +160,8 @@ def _version(path: Path) -> FileVersion | None:
     return FileVersion(status.st_mtime_ns, status.st_size)
 
 
-@dataclass(frozen=True, slots=True)
-class CachedEntry:
-    """An entry and the files that it was read from."""
-
-    files: FileSet
-    running: bool
-    entry: EntryJson
+CachedEntry = tuple[FileSet, bool, EntryJson]
+"""The files of an entry, whether they were written when it was read, and the entry."""
 
 
 class EntryList:
@@ -185,37 +179,30 @@ class EntryList:
             known, self._entries = self._entries, {}
             for file in newest[:MAX_ENTRIES]:
                 self._add(file, known)
-            entries = [cached.entry for cached in self._entries.values()]
+            entries = [entry for _, _, entry in self._entries.values()]
         entries.sort(key=lambda entry: entry["path"])
         entries.sort(key=lambda entry: entry["changed"], reverse=True)
         return entries, len(newest[MAX_ENTRIES:])
 
     def _add(self, file: ServedFile, known: Mapping[str, CachedEntry]) -> None:
+        is_run = file.name.rpartition("/")[2] == RUN_CONFIG
         try:
-            files, read = self._source(file)
+            files = (run_files if is_run else results_files)(self._directory, file)
         except HttpError as error:
             # A configuration of another program is no entry; a run that cannot be read is one.
             if error.status != 404:
                 files = FileSet(file.name.rpartition("/")[0], file.path, (file.version,))
-                entry = _broken("train", files, str(error))
-                self._entries[file.name] = CachedEntry(files, False, entry)
+                entry = _broken("train" if is_run else "eval", files, str(error))
+                self._entries[file.name] = files, False, entry
             return
         cached = known.get(file.name)
         # A run that is killed changes no file, but it releases its lock.
         running = files.is_written()
-        if cached is None or (cached.files, cached.running) != (files, running):
-            cached = CachedEntry(files, running, read(files))
+        if cached is None or cached[:2] != (files, running):
+            cached = files, running, (self._run if is_run else self._experiment)(files)
         self._entries[file.name] = cached
 
-    def _source(self, file: ServedFile) -> tuple[FileSet, Callable[[FileSet], EntryJson]]:
-        """Return the files of an entry and the function that reads them. Raises HttpError."""
-        if file.name.rpartition("/")[2] == RESULTS:
-            return results_files(self._directory, file), self._experiment
-        return run_files(self._directory, file), self._run
-
     def _experiment(self, files: FileSet) -> EntryJson:
-        if files.bytes > MAX_RESULTS_BYTES:
-            return _broken("eval", files, f"it is larger than {MAX_RESULTS_BYTES >> 30} GiB")
         try:
             with Results.read(files.location) as results:
                 experiment, finished = results.experiment, len(results.finished())

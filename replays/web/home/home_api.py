@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from threading import Lock
-from typing import TypeVar
 from urllib.parse import urlencode
 
 from starlette.requests import Request
@@ -33,8 +32,6 @@ from replays.web.listing import Listing
 from replays.web.replay_directory import ReplayDirectory
 from trainers.runs.document import document as run_document
 from trainers.runs.training_run import TrainingRun
-
-Result = TypeVar("Result")
 
 RUN_REPORT = "/report"
 """End of the address of a run's report, after the folder of the run."""
@@ -87,24 +84,18 @@ class HomeApi:
             raise not_found()
         find, make = DOCUMENTS[kind]
         files = find(self._directory, path.removesuffix(RUN_REPORT))
-        with self._computing:
-            document = self._checked(files, lambda: make(files))
+        try:
+            with self._computing:
+                document = make(files)
+        except ArenaError as error:  # It names served files, not paths on this machine.
+            message = public_message(str(error), self._directory, files)
+            raise HttpError(422, message) from None
         is_running = files.is_written()
         if is_running:
             document = replace(document, facts=[*document.facts, "running"])
         games = f"/#{urlencode({'list': 'games', 'within': files.path})}"
         page = render(document, [("Home", "/"), ("Its games", games)])
         return _page(page, is_running)
-
-    def _checked(self, files: FileSet, make: Callable[[], Result]) -> Result:
-        """Return what `make` does; its errors name served files, not paths on this machine."""
-        try:
-            return make()
-        except HttpError:
-            raise
-        except ArenaError as error:
-            message = public_message(str(error), self._directory, files)
-            raise HttpError(422, message) from None
 
 
 def _experiment(files: FileSet) -> Document:

@@ -9,7 +9,6 @@ import logging
 import os
 import subprocess
 import sys
-import traceback
 from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
@@ -18,25 +17,21 @@ from typing import Any
 import pytest
 from command_line import wait_until
 from misbehaving import CAUSES, LONG_TEXT, PRICE, Misbehaving
+from provider_calls import ASK, KEY, PATIENCE, answer, backend_of, fault, serve_providers, settings
 from scripted_table import check_sums
 
 from arena.core.errors import BackendError, ContextOverflow, UsageError
-from arena.llm.backend import Completion, Message, Request, Sampling, Usage
+from arena.llm.backend import Request, Sampling, Usage
 from arena.llm.ledger import Tally
 from arena.llm.service import LLMService
-from arena.llm.settings import RunLimits, Settings
+from arena.llm.settings import RunLimits
 from backends import PROVIDERS
-from backends import litellm as backends_litellm
 from backends.litellm import LiteLLMBackend, any_provider, cohere, ollama
 from backends.litellm_client import READ_ONLY_REMARK, load_litellm
 from backends.openai_http import HTTPBackend, http_backend
 
 pytestmark = pytest.mark.filterwarnings(f"ignore:{READ_ONLY_REMARK}:UserWarning")
 
-KEY = "sk-planted-0123456789abcdef"
-PATIENCE = 60
-"""Seconds for an answer that comes."""
-ASK = Request((Message("user", "who has the rope"),), Sampling(max_tokens=20))
 ROUTES = ("openrouter", "cohere", "openai")
 CALL = '{"name": "play", "arguments": {"action": "suggest"}}'
 
@@ -45,23 +40,8 @@ CALL = '{"name": "play", "arguments": {"action": "suggest"}}'
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Misbehaving]:
     with Misbehaving() as running:
         monkeypatch.setenv("ARENA_API_KEY", KEY)
-        for provider in PROVIDERS.values():
-            for name in provider.keys:
-                monkeypatch.setenv(name, KEY)
-            for name in provider.addresses:
-                monkeypatch.setenv(name, running.openai_url)
-        monkeypatch.setenv("COHERE_API_BASE", running.cohere_url)
-        monkeypatch.setenv("GEMINI_API_BASE", running.url)
+        serve_providers(running, monkeypatch)
         yield running
-
-
-def settings(**limits: Any) -> Settings:
-    return Settings.load(service={"read_timeout": PATIENCE, "call_timeout": PATIENCE} | limits)
-
-
-def backend_of(prefix: str, model: str = "", **limits: Any) -> LiteLLMBackend:
-    made: LiteLLMBackend = getattr(backends_litellm, prefix)(model, settings(**limits))
-    return made
 
 
 def backend_at(route: str, server: Misbehaving, **limits: Any) -> LiteLLMBackend | HTTPBackend:
@@ -69,26 +49,6 @@ def backend_at(route: str, server: Misbehaving, **limits: Any) -> LiteLLMBackend
     if route == "http":
         return http_backend(f"//127.0.0.1:{server.port}/v1#tiny", settings(**limits))
     return backend_of(route, **limits)
-
-
-def answer(backend: LiteLLMBackend | HTTPBackend, request: Request = ASK) -> Completion:
-    async def once() -> Completion:
-        try:
-            return await backend.complete(request)
-        finally:
-            await backend.close()
-
-    return asyncio.run(once())
-
-
-def fault(backend: LiteLLMBackend | HTTPBackend) -> BackendError:
-    with pytest.raises(BackendError) as caught:
-        answer(backend)
-    error: BaseException = caught.value
-    assert error.__context__ is None and error.__cause__ is None
-    assert KEY[:8] not in "".join(traceback.format_exception(error)) + repr(error)
-    assert "\n" not in str(error) and len(str(error)) < 500
-    return caught.value
 
 
 @pytest.mark.parametrize("prefix", ROUTES)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -15,10 +15,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from misbehaving import PRICE, Misbehaving
+from provider_calls import ASK, KEY, answer, fault, settings
 
 from arena.core.errors import BackendError, UsageError
-from arena.llm.backend import Completion, Message, Request, Sampling, Token, Usage
-from arena.llm.settings import Settings
+from arena.llm.backend import Request, Sampling, Token, Usage
+from arena.llm.batches import WireAddress
+from backends.batch_endpoints import OpenAIBatches
 from backends.openai_http import HTTPBackend, art, http_backend
 from backends.openai_wire import (
     chat_request,
@@ -28,11 +30,6 @@ from backends.openai_wire import (
 )
 from backends.provider_errors import extract_message, parse_retry_after, redact_key, status_error
 
-KEY = "sk-planted-0123456789abcdef"
-PATIENCE = 60
-"""Seconds for an answer that comes."""
-ASK = Request((Message("user", "who has the rope"),), Sampling(max_tokens=20))
-
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Misbehaving]:
@@ -41,32 +38,8 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Misbehaving]:
         yield running
 
 
-def settings(**limits: Any) -> Settings:
-    return Settings.load(service={"read_timeout": PATIENCE, "call_timeout": PATIENCE} | limits)
-
-
 def backend_of(server: Misbehaving, name: str = "tiny", **limits: Any) -> HTTPBackend:
     return http_backend(f"//127.0.0.1:{server.port}/v1#{name}", settings(**limits))
-
-
-def answer(backend: HTTPBackend, request: Request = ASK) -> Completion:
-    async def once() -> Completion:
-        try:
-            return await backend.complete(request)
-        finally:
-            await backend.close()
-
-    return asyncio.run(once())
-
-
-def fault(make: Callable[[], HTTPBackend]) -> BackendError:
-    with pytest.raises(BackendError) as caught:
-        answer(make())
-    error: BaseException | None = caught.value
-    assert error is not None and error.__context__ is None and error.__cause__ is None
-    assert KEY not in str(error) and KEY[:8] not in repr(error)
-    assert "\n" not in str(error)
-    return caught.value
 
 
 def test_a_good_answer(server: Misbehaving) -> None:
@@ -151,7 +124,7 @@ def test_vllm_gets_no_seeds(
 
 def test_no_model_to_choose(server: Misbehaving) -> None:
     server.models = ()
-    error = fault(lambda: backend_of(server, ""))
+    error = fault(backend_of(server, ""))
     assert error.cause == "bad_response"
     assert "lists no model" in str(error)
 
@@ -211,7 +184,7 @@ def test_a_tool_call_that_was_cut_off_is_no_answer(arguments: str, is_whole: boo
 def test_retry_after_as_a_date(server: Misbehaving) -> None:
     server.retry_after = 60
     server.script(["rate_limit_date"])
-    wait = fault(lambda: backend_of(server)).retry_after
+    wait = fault(backend_of(server)).retry_after
     assert wait is not None and 50 < wait <= 60
 
 
@@ -219,14 +192,19 @@ def test_retry_after_as_a_date(server: Misbehaving) -> None:
 def test_the_whole_call_has_its_limit(server: Misbehaving) -> None:
     server.script(["hang"])
     started = time.perf_counter()
-    error = fault(lambda: backend_of(server, call_timeout=0.2))
+    error = fault(backend_of(server, call_timeout=0.2))
     assert time.perf_counter() - started < 2
     assert (error.cause, error.retryable) == ("timeout", True)
     assert "0.2 s" in str(error)
 
 
 @pytest.mark.parametrize(
-    ("variable", "value"), [("SSL_CERT_FILE", "/nonexistent.pem"), ("ALL_PROXY", "sox://x:1")]
+    ("variable", "value"),
+    [
+        ("SSL_CERT_FILE", "/nonexistent.pem"),
+        ("ALL_PROXY", "sox://x:1"),
+        *(("NO_PROXY", value) for value in ("localhost,[::1]", "fd00::/8")),
+    ],
 )
 def test_a_connection_that_cannot_be_set_up_names_the_variables(
     variable: str, value: str, monkeypatch: pytest.MonkeyPatch
@@ -234,6 +212,8 @@ def test_a_connection_that_cannot_be_set_up_names_the_variables(
     monkeypatch.setenv(variable, value)
     with pytest.raises(UsageError, match=f"no connections can be made: .*{variable}"):
         http_backend("//server/v1#tiny", settings())
+    with pytest.raises(UsageError, match=variable):
+        OpenAIBatches(settings().service.limits("openai"), "", WireAddress("", ()))
 
 
 def test_art_is_the_server_at_art_wrapper_url(

@@ -8,20 +8,17 @@ from typing import Any
 
 import pytest
 from misbehaving import Misbehaving
+from provider_calls import ASK, fault, serve_providers, settings
 
-from arena.core.errors import BackendError, StopPlaying, UsageError
-from arena.llm.backend import Completion, Message, Request, Sampling
-from arena.llm.batches import WireAddress
+from arena.core.errors import BackendError, StopPlaying
+from arena.llm.backend import Completion
 from arena.llm.response_cache import ResponseCache
 from arena.llm.service import LLMService
-from arena.llm.settings import RunLimits, Settings
-from backends.batch_endpoints import OpenAIBatches
+from arena.llm.settings import RunLimits
 from backends.litellm_client import READ_ONLY_REMARK
-from backends.openai_http import http_backend
 
 pytestmark = pytest.mark.filterwarnings(f"ignore:{READ_ONLY_REMARK}:UserWarning")
 
-ASK = Request((Message("user", "who has the rope"),), Sampling(max_tokens=20))
 MINUTE = (
     "You exceeded your current quota, please check your plan and billing details. * Quota exceeded "
     "for metric: generate_content_free_tier_requests, limit: 15. Please retry in 1.5s."
@@ -169,12 +166,7 @@ def running() -> Iterator[Misbehaving]:
 
 @pytest.fixture
 def server(running: Misbehaving, monkeypatch: pytest.MonkeyPatch) -> Misbehaving:
-    for name in ("OPENROUTER", "OPENAI", "ANTHROPIC", "GEMINI"):
-        monkeypatch.setenv(f"{name}_API_KEY", "sk-planted-0123456789abcdef")
-    for name in ("OPENROUTER_API_BASE", "OPENAI_BASE_URL"):
-        monkeypatch.setenv(name, running.openai_url)
-    for name in ("ANTHROPIC_API_BASE", "GEMINI_API_BASE"):
-        monkeypatch.setenv(name, running.url)
+    serve_providers(running, monkeypatch)
     running._script.clear()
     running.usage_of, running.answer = None, lambda _: "suggest"
     return running
@@ -186,8 +178,7 @@ def spec_of(route: str, server: Misbehaving) -> str:
 
 def ask(spec: str, times: int = 1, **more: Any) -> tuple[list[Any], LLMService]:
     """Ask a few times; return answers and errors, and the service with its ledger."""
-    limits = {"max_retries": 0, "read_timeout": 60, "call_timeout": 60, "patience": 3600}
-    service = Settings.load(service=limits | more.pop("limits", {}))
+    service = settings(**{"max_retries": 0, "patience": 3600} | more.pop("limits", {}))
     budget = more.pop("budget", None)
 
     async def go() -> tuple[list[Any], LLMService]:
@@ -209,15 +200,7 @@ def ask(spec: str, times: int = 1, **more: Any) -> tuple[list[Any], LLMService]:
 def test_causes(server: Misbehaving, route: str, name: str) -> None:
     status, body, cause, retryable, wait = CASES[name]
     server.script([(status, body)])
-    backend = LLMService(Settings.load(), notify=lambda _: None).backend(spec_of(route, server))
-
-    async def once() -> BackendError:
-        with pytest.raises(BackendError) as caught:
-            await backend.complete(ASK)
-        await backend.close()
-        return caught.value
-
-    error = asyncio.run(once())
+    error = fault(LLMService(settings()).backend(spec_of(route, server)))
     assert (error.cause, error.retryable, error.retry_after) == (cause, retryable, wait), error
     assert error.may_pass == (name == "a firewall")
 
@@ -277,14 +260,3 @@ def test_a_reply_that_ends_within_an_emoji_is_played_and_found_again(
         assert found is not None and found.text == answered.text
         cache.close()
         (tmp_path / "answers").unlink()
-
-
-@pytest.mark.parametrize("value", ["localhost,[::1]", "fd00::/8"])
-def test_a_proxy_variable_that_no_client_can_read(
-    value: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("NO_PROXY", value)
-    with pytest.raises(UsageError, match="no connections can be made: .*NO_PROXY"):
-        http_backend("//127.0.0.1:1/v1#m", Settings.load())
-    with pytest.raises(UsageError, match="NO_PROXY"):
-        OpenAIBatches(Settings.load().service.limits("openai"), "", WireAddress("", ()))

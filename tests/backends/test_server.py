@@ -33,11 +33,12 @@ from arena_server import (
 )
 from command_line import arena, killed_at_the_end, wait_until
 from hostile_heads import statuses
+from provider_calls import answer as answer_of
+from provider_calls import settings
 from tiny_model import build_tiny_model, write_adapter
 
 from arena.core.errors import BackendError
-from arena.llm.backend import Message, Request, Sampling
-from arena.llm.settings import Settings
+from arena.llm.backend import Completion, Message, Request, Sampling
 from backends.openai_http import HTTPBackend
 from backends.server.app import RequestLog
 
@@ -294,18 +295,15 @@ def test_no_text_of_a_client_becomes_a_control_token(server: Server) -> None:
 def test_thinking_that_the_server_cannot_limit_ends_a_game_at_once(
     server: Server, tmp_path: Path
 ) -> None:
-    async def ask(**fields: Any) -> str:
-        limits = Settings.load().service.limits("http")
-        backend = HTTPBackend(f"{server.url}/v1", NAME, limits, None)
-        try:
-            request = Request((Message("user", "who"),), Sampling(max_tokens=3, **fields))
-            return (await backend.complete(request)).text
-        finally:
-            await backend.close()
+    def ask(**fields: Any) -> Completion:
+        backend = HTTPBackend(f"{server.url}/v1", NAME, settings().service.limits("http"), None)
+        return answer_of(
+            backend, Request((Message("user", "who"),), Sampling(max_tokens=3, **fields))
+        )
 
-    assert isinstance(asyncio.run(ask(reasoning_effort="none")), str)
+    assert isinstance(ask(reasoning_effort="none").text, str)
     with pytest.raises(BackendError, match="reasoning_effort.*does not support") as refused:
-        asyncio.run(ask(reasoning_effort="high"))
+        ask(reasoning_effort="high")
     assert refused.value.cause == "configuration" and "\n" not in str(refused.value)
     command = f"play cluedo --seat 0={server.url}/v1 --reasoning-effort high"
     done = arena(command, cwd=tmp_path)

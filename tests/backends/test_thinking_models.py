@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 import socket
@@ -12,6 +11,7 @@ from typing import Any
 import pytest
 from misbehaving import Misbehaving
 from model_games import ModelGame, attempts_of, play_models
+from provider_calls import answer, backend_of, serve_providers, settings
 from provider_formats import THOUGHTS, limit_of
 
 from arena.agents.action_tools import action_tools
@@ -19,11 +19,8 @@ from arena.agents.chat import ChatOptions
 from arena.core.errors import BackendError
 from arena.episodes.match import Match
 from arena.llm.backend import Completion, Message, Request, Sampling
-from arena.llm.settings import Settings
 from arena.plugins.catalog import make_game
 from backends import PROVIDERS
-from backends import litellm as backends_litellm
-from backends.litellm import LiteLLMBackend
 from backends.litellm_client import READ_ONLY_REMARK
 from backends.openai_http import http_backend
 
@@ -42,30 +39,12 @@ CLUEDO = make_game("cluedo", players=3)
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Misbehaving]:
     with Misbehaving() as running:
-        for provider in PROVIDERS.values():
-            for name in provider.keys:
-                monkeypatch.setenv(name, "sk-planted-0123456789abcdef")
-            for name in provider.addresses:
-                monkeypatch.setenv(name, running.openai_url)
-        monkeypatch.setenv("ANTHROPIC_API_BASE", running.url)
-        monkeypatch.setenv("GEMINI_API_BASE", running.url)
+        serve_providers(running, monkeypatch)
         yield running
 
 
-def backend_of(prefix: str, model: str = "") -> LiteLLMBackend:
-    made: LiteLLMBackend = getattr(backends_litellm, prefix)(model, Settings.load())
-    return made
-
-
 def ask(prefix: str, model: str = "", messages: Any = CHAT, **request: Any) -> Completion:
-    async def once() -> Completion:
-        backend = backend_of(prefix, model)
-        try:
-            return await backend.complete(Request(messages, **request))
-        finally:
-            await backend.close()
-
-    return asyncio.run(once())
+    return answer(backend_of(prefix, model), Request(messages, **request))
 
 
 def enabled(tokens: int) -> dict[str, Any]:
@@ -142,18 +121,10 @@ def test_what_is_known_of_models(server: Misbehaving) -> None:
 
 
 def test_an_openai_compatible_server_gets_vllms_names(server: Misbehaving) -> None:
-    async def once() -> Completion:
-        backend = http_backend(f"//127.0.0.1:{server.port}/v1#tiny", Settings.load())
-        sampling = Sampling(reasoning_effort="low")
-        try:
-            return await backend.complete(
-                Request(CHAT, sampling, tools=action_tools(CLUEDO), repeated=4)
-            )
-        finally:
-            await backend.close()
-
+    sampling = Sampling(reasoning_effort="low")
+    request = Request(CHAT, sampling, tools=action_tools(CLUEDO), repeated=4)
     server.script(["reasoning"])
-    completion = asyncio.run(once())
+    completion = answer(http_backend(f"//127.0.0.1:{server.port}/v1#tiny", settings()), request)
     assert completion.usage.reasoning_tokens == 4
     body = server.asked[-1].body
     assert body["reasoning_effort"] == "low"

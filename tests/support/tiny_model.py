@@ -38,6 +38,8 @@ TINY_FAMILIES: dict[str, dict[str, Any]] = {
 """Options of `build_tiny_model`: a variant of each supported family, most with 4 heads of 16."""
 for _options in TINY_FAMILIES.values():
     _options |= {"layers": 2, "width": 64, "inner": 96, "head_dim": 16} | _options
+SMALL: dict[str, Any] = {"width": 32, "heads": 4, "kv_heads": 2, "head_dim": 16, "inner": 64}
+"""Options of a model that is trained in tests."""
 SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
 TEXT = [
     "system user assistant I suggest Colonel Mustard in the kitchen with the rope",
@@ -136,3 +138,8 @@ def write_adapter(folder: Path, model: Path, seed: int = 1) -> None:
     )
     config = {"peft_type": "LORA", "r": 2, "lora_alpha": 4, "target_modules": ["down_proj"]}
     (folder / "adapter_config.json").write_text(json.dumps(config))
+
+
+def same(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> bool:
+    """Return whether the tensors are equal to the bit."""
+    return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)

@@ -12,8 +12,7 @@ import pytest
 import torch
 from made_up_groups import Talk, credited
 from safetensors.torch import load_file, save_file
-from tiny_model import build_tiny_model
-from torch import Tensor
+from tiny_model import SMALL, build_tiny_model, same
 from transformers import AutoModelForCausalLM
 
 from arena.core.errors import ArenaError, UsageError
@@ -37,14 +36,6 @@ from trainers.weight_sync.bridge import InProcess
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
-SMALL: dict[str, Any] = {
-    "layers": 1,
-    "width": 32,
-    "heads": 4,
-    "kv_heads": 2,
-    "head_dim": 16,
-    "inner": 64,
-}
 ADAPTER = Lora(rank=4, alpha=8.0)
 UPDATE: dict[str, Any] = {"learning_rate": 3e-3, "threads": 1}
 ASK = Request((Message("user", "who has the rope"),), Sampling(max_tokens=8, seed=3), logprobs=True)
@@ -52,7 +43,7 @@ ASK = Request((Message("user", "who has the rope"),), Sampling(max_tokens=8, see
 
 @pytest.fixture(scope="module")
 def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build_tiny_model(tmp_path_factory.mktemp("checkpoint") / "tiny", **SMALL)
+    return build_tiny_model(tmp_path_factory.mktemp("checkpoint") / "tiny", layers=1, **SMALL)
 
 
 def opened(folder: Path, base: Path, **options: Any) -> EmbeddedTrainer:
@@ -62,11 +53,6 @@ def opened(folder: Path, base: Path, **options: Any) -> EmbeddedTrainer:
 def made_up(trainer: EmbeddedTrainer, seed: int, groups: int = 2) -> list[TrajectoryGroup]:
     talk = Talk(trainer.sampler.chat_tokenizer, random.Random(seed))
     return credited([talk.group(3) for _ in range(groups)])
-
-
-def same(one: dict[str, Tensor], other: dict[str, Tensor]) -> bool:
-    """To the bit."""
-    return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
 
 
 async def answer(bridge: InProcess, step: int) -> list[float]:

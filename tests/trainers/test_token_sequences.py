@@ -6,12 +6,11 @@ import random
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 from made_up_groups import Talk, credited, turn
-from tiny_model import build_tiny_model
+from tiny_model import SMALL, build_tiny_model
 from torch import Tensor
 
 from arena.core.errors import ArenaError
@@ -34,19 +33,11 @@ from trainers.trajectory import (
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 EVERYTHING = 10**9
-SMALL: dict[str, Any] = {
-    "layers": 2,
-    "width": 32,
-    "heads": 4,
-    "kv_heads": 2,
-    "head_dim": 16,
-    "inner": 64,
-}
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build_tiny_model(tmp_path_factory.mktemp("checkpoint") / "tiny", **SMALL)
+    return build_tiny_model(tmp_path_factory.mktemp("checkpoint") / "tiny", layers=2, **SMALL)
 
 
 @pytest.fixture(scope="module")

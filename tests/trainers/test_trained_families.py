@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import torch
-from tiny_model import TINY_FAMILIES, build_tiny_model
+from tiny_model import TINY_FAMILIES, build_tiny_model, same
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -133,11 +133,6 @@ def test_a_step_changes_the_tensors_and_transformers_loads_them(
         torch.testing.assert_close(ours, by_transformers(model, batch), rtol=0, atol=1e-4)
     if lora:
         assert same(merge_lora(before, tmp_path / "0001" / ADAPTER), after)
-
-
-def same(one: dict[str, Tensor], other: dict[str, Tensor]) -> bool:
-    """To the bit."""
-    return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
 
 
 def gradients(learner: Learner, weights: dict[str, Tensor]) -> dict[str, Tensor]:

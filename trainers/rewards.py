@@ -54,14 +54,16 @@ __all__ = [
 ]
 
 
-def load_function(target: str, flag: str) -> Callable[..., object]:
+def load_function(target: str) -> Callable[..., object]:
     """Import `module:function`; modules in the working directory are found too.
 
-    Raises UsageError if there is no such function; the message names the flag.
+    Raises UsageError if there is no such function.
     """
     module, _, name = target.partition(":")
     if not module or not name:
-        raise UsageError(f"{flag} {target}: give module:function, for example my_rewards:brevity")
+        raise UsageError(
+            f"--reward-fn {target}: give module:function, for example my_rewards:brevity"
+        )
     working_directory = str(Path.cwd())
     # sys.path starts with the folder of the `arena` command, not with the working directory.
     sys.path.insert(0, working_directory)
@@ -71,17 +73,19 @@ def load_function(target: str, flag: str) -> Callable[..., object]:
         where = (
             f", nor in {working_directory}" if error.name == module else f" (imported by {module})"
         )
-        message = f"{flag} {target}: there is no module '{error.name}' installed{where}"
+        message = f"--reward-fn {target}: there is no module '{error.name}' installed{where}"
         raise UsageError(message) from error
     except AttributeError as error:
-        raise UsageError(f"{flag} {target}: {error}") from error
+        raise UsageError(f"--reward-fn {target}: {error}") from error
     except Exception as error:  # The edge of a plugin: a module may fail in any way at import.
         cause = f"{type(error).__name__}: {error}".partition("\n")[0]
-        raise UsageError(f"{flag} {target}: importing {module} failed: {cause}") from error
+        raise UsageError(f"--reward-fn {target}: importing {module} failed: {cause}") from error
     finally:
         sys.path.remove(working_directory)
     if not callable(function):
-        raise UsageError(f"{flag} {target}: it is not a function, but {type(function).__name__}")
+        raise UsageError(
+            f"--reward-fn {target}: it is not a function, but {type(function).__name__}"
+        )
     return cast("Callable[..., object]", function)
 
 
@@ -174,7 +178,7 @@ class Rewards:
         `custom`. Raises UsageError if a weight is not a number, or the
         game has no term of this name.
         """
-        weights = parse_weights(text.strip() or default_reward(game, credit), "--reward")
+        weights = parse_weights(text.strip() or default_reward(game, credit))
         if reward_fn and "custom" not in weights:
             raise UsageError(
                 f"--reward-fn {reward_fn} has no weight: add custom=1 to --reward {text}".rstrip()
@@ -288,22 +292,22 @@ def _evaluate(
     raise ArenaError(f"the reward term '{term.name}' is {value!r} {where}: not a finite number")
 
 
-def parse_weights(text: str, flag: str) -> dict[str, float]:
-    """Return the weights of `NAME=WEIGHT,…`. Raises UsageError, which names the flag."""
+def parse_weights(text: str) -> dict[str, float]:
+    """Return the weights of `NAME=WEIGHT,…`. Raises UsageError."""
     weights: dict[str, float] = {}
     for part in text.split(","):
         # From the right, since the name of a term may hold "=" itself.
         name, equals, number = (word.strip() for word in part.rpartition("="))
         if not equals or not name:
-            raise UsageError(f"{flag} {text}: '{part.strip()}' is not of the form NAME=WEIGHT")
+            raise UsageError(f"--reward {text}: '{part.strip()}' is not of the form NAME=WEIGHT")
         try:
             weight = float(number)
         except ValueError:
             weight = math.nan
         if not math.isfinite(weight):
-            raise UsageError(f"{flag} {text}: the weight of {name}, '{number}', is not a number")
+            raise UsageError(f"--reward {text}: the weight of {name}, '{number}', is not a number")
         if name in weights:
-            raise UsageError(f"{flag} {text}: {name} appears twice")
+            raise UsageError(f"--reward {text}: {name} appears twice")
         weights[name] = weight
     return weights
 
@@ -317,7 +321,7 @@ def _find_term(
     if name == "custom":
         if not reward_fn:
             raise UsageError("--reward custom=…: name the function with --reward-fn")
-        function = load_function(reward_fn, "--reward-fn")
+        function = load_function(reward_fn)
         # `_evaluate` checks the value: a user's function may return any type.
         return function_term(name, f"{reward_fn}, a function of the seat's episode.", function)  # type: ignore[arg-type]
     if name.startswith(MEASURE):

@@ -98,7 +98,7 @@ class SamplerBackend:
         self._weights = weights
 
     async def complete(self, request: Request) -> Completion:
-        """Answer once. Raises ContextOverflow, QueueFull, or BackendError for a bad request."""
+        """Answer once. Raises BackendError, ContextOverflow for a long chat."""
         started = time.perf_counter()
         # Nothing is awaited from here to the submission of the request, which keeps its weights.
         adapter, version = self._weights(request.policy_version)

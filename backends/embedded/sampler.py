@@ -35,24 +35,11 @@ from backends.embedded.scheduler import HashedPrompt, SequenceState
 from backends.embedded.token_sampling import GeneratedToken, SamplingParams
 from backends.embedded.tokenizer import ChatTokenizer
 
-__all__ = ["GeneratedToken", "QueueFull", "Sampler", "SamplingParams"]
-
+__all__ = ["GeneratedToken", "Sampler", "SamplingParams"]
 
 SamplingPrecision = Literal["float32", "bf16"]
 RESERVED_SHARE = 1 / 4
 """Most of the context that is kept free for an answer."""
-
-
-class QueueFull(BackendError):
-    """The waiting queue of the sampler is full."""
-
-    def __init__(self, waiting: int) -> None:
-        super().__init__(
-            f"the queue is full: {waiting} requests are waiting",
-            "rate_limit",
-            retryable=True,
-            retry_after=1.0,
-        )
 
 
 class Sampler:
@@ -150,9 +137,8 @@ class Sampler:
 
         Raises:
             ContextOverflow: The answer may not fit after the prompt (see RESERVED_SHARE).
-            QueueFull: Too many requests are waiting.
             UsageError: Unknown adapter, invalid prompt or invalid parameters.
-            BackendError: The sampler was closed.
+            BackendError: Too many requests are waiting, or the sampler was closed.
         """
         sequence = self._make_sequence(list(prompt), params, adapter)
         self._batcher.submit(sequence)
@@ -185,7 +171,8 @@ class Sampler:
             )
         # Checked before the request is hashed and tokenized for its constraint.
         if (waiting := len(self._batcher.waiting)) >= self._max_queue:
-            raise QueueFull(waiting)
+            message = f"the queue is full: {waiting} requests are waiting"
+            raise BackendError(message, "rate_limit", retryable=True, retry_after=1.0)
         weights = self._base if adapter is None else self._adapters[adapter]
         return SequenceState(
             prompt=HashedPrompt.of(prompt, weights),

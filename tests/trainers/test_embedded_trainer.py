@@ -21,8 +21,8 @@ from backends.embedded import SamplerBackend
 from backends.embedded.architecture import read_model_config
 from backends.embedded.layers import read_state_dict
 from trainers.algorithms.batching import minibatches
-from trainers.algorithms.checkpoint_files import merge_checkpoint
-from trainers.algorithms.learner import OPTIMIZER, Learner
+from trainers.algorithms.checkpoint_files import OPTIMIZER, merge_checkpoint
+from trainers.algorithms.learner import Learner
 from trainers.algorithms.lora import Lora
 from trainers.config.config import UpdateOptions
 from trainers.hosts.embedded_trainer import EmbeddedTrainer

@@ -30,7 +30,8 @@ from backends.embedded.architecture import ADAPTER, read_architecture, read_mode
 from backends.embedded.layers import merge_lora
 from backends.embedded.tokenizer import ChatTokenizer
 from backends.scripted import ScriptedBackend
-from trainers.algorithms.learner import OPTIMIZER, Learner
+from trainers.algorithms.checkpoint_files import OPTIMIZER
+from trainers.algorithms.learner import Learner
 from trainers.config.config import UpdateOptions
 from trainers.pretrain import imitation
 from trainers.pretrain.corpus import Demonstration, demonstrations

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -14,12 +14,22 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from arena.core.errors import ArenaError
-from backends.embedded.architecture import adapter_base, read_architecture, read_model_config
+from backends.embedded.architecture import (
+    ADAPTER,
+    BASE,
+    adapter_base,
+    read_architecture,
+    read_model_config,
+)
 from backends.embedded.layers import read_state_dict
 
 WEIGHT_FILES = ("*.safetensors", "*.safetensors.index.json", "*.bin", "*.bin.index.json", "*.gguf",
                 "*.pth", "*.onnx", "original")  # fmt: skip
 """Weights in a base model's folder, in any format; "original" holds Meta's of a Llama."""
+OPTIMIZER = "optimizer.state"
+"""A safetensors file. With that ending it would be read as weights, here and by vLLM."""
+NOT_COPIED = ("pretraining.json", OPTIMIZER, ADAPTER, BASE)
+"""Files of the base model's folder, beside its weights, that do not describe a checkpoint."""
 
 
 def read_weights(folder: Path) -> dict[str, Tensor]:
@@ -71,18 +81,17 @@ def fsync(path: Path) -> None:
 
 
 @contextmanager
-def draft_of(folder: Path, base: Path, not_copied: Sequence[str]) -> Iterator[Path]:
+def draft_of(folder: Path, base: Path) -> Iterator[Path]:
     """Yield an empty place for a checkpoint's files; afterwards it replaces `folder`, complete.
 
-    It begins with the files of the base model, such as its tokenizer, without weights and without
-    those that match `not_copied`. config.json names float32 as the type of the weights. After an
-    exception `folder` is as before.
+    It begins with the files of the base model that describe it, such as its tokenizer. config.json
+    names float32 as the type of the weights. After an exception `folder` is as before.
     """
     # Hidden, so that no list of checkpoints contains it. A killed process may leave it behind,
     # which the next draft of this step removes.
     draft = folder.with_name(f".{folder.name}.part")
     shutil.rmtree(draft, ignore_errors=True)
-    shutil.copytree(base, draft, ignore=shutil.ignore_patterns(*WEIGHT_FILES, *not_copied))
+    shutil.copytree(base, draft, ignore=shutil.ignore_patterns(*WEIGHT_FILES, *NOT_COPIED))
     # transformers would load the weights in the type of the base model.
     # `torch_dtype` is the older name of `dtype`.
     config = read_model_config(draft) | {"dtype": "float32", "torch_dtype": "float32"}

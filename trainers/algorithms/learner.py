@@ -31,6 +31,7 @@ from backends.embedded.layers import (
 )
 from trainers.algorithms.batching import MicroBatch, minibatches
 from trainers.algorithms.checkpoint_files import (
+    OPTIMIZER,
     draft_of,
     read_tensors,
     read_weights,
@@ -42,12 +43,8 @@ from trainers.algorithms.network import PackedSequences, TokenScores, score_toke
 from trainers.config.config import UpdateOptions
 from trainers.trajectory import TokenSequence
 
-OPTIMIZER = "optimizer.state"
-"""A safetensors file. With that ending it would be read as weights, here and by vLLM."""
 MAX_GRAD_NORM = 1.0
 """Largest L2 norm of a gradient, as in ART and Atropos."""
-NOT_COPIED = ("pretraining.json", OPTIMIZER, ADAPTER, BASE)
-"""Files of the base model's folder, beside its weights, that do not describe a checkpoint."""
 
 
 class Learner:
@@ -261,7 +258,7 @@ class Learner:
         existing folder is replaced. Raises ArenaError if a file cannot be written, for example
         because the disk is full.
         """
-        with draft_of(folder, self.base, NOT_COPIED) as draft:
+        with draft_of(folder, self.base) as draft:
             write_tensors(self.moments(), draft / OPTIMIZER)
             if self._lora:
                 (draft / ADAPTER).mkdir()

@@ -17,7 +17,8 @@ from torch import Tensor
 
 from arena.core.errors import ArenaError, UsageError
 from backends.embedded.sampler import Sampler, SamplingPrecision
-from trainers.algorithms.learner import OPTIMIZER, Learner
+from trainers.algorithms.checkpoint_files import OPTIMIZER
+from trainers.algorithms.learner import Learner
 from trainers.algorithms.lora import Lora
 from trainers.config.config import UpdateOptions
 from trainers.trajectory import TokenSequence, TrajectoryGroup, token_sequences

@@ -24,8 +24,8 @@ from backends.embedded.architecture import Architecture, read_architecture, read
 from backends.embedded.layers import chosen_device, tf32, torch_threads
 from backends.embedded.tokenizer import ChatTokenizer
 from trainers.algorithms.batching import MicroBatch, minibatches
-from trainers.algorithms.checkpoint_files import merge_checkpoint
-from trainers.algorithms.learner import OPTIMIZER, Learner
+from trainers.algorithms.checkpoint_files import OPTIMIZER, merge_checkpoint
+from trainers.algorithms.learner import Learner
 from trainers.algorithms.lora import Lora
 from trainers.config.config import LORA_ALPHA, UpdateOptions
 from trainers.hosts.selection import check_device

@@ -62,7 +62,7 @@ class InProcess:
 
     def __init__(self, trainer: EmbeddedTrainer) -> None:
         self.trainer = trainer
-        self._served = ServedVersions(trainer.sampler, trainer.name, trainer.weights)
+        self.served = ServedVersions(trainer.sampler, trainer.name, trainer.weights)
 
     async def start(self) -> None:
         await self._serve_newest()
@@ -74,38 +74,27 @@ class InProcess:
 
     async def publish(self, step: int, groups: Sequence[TrajectoryGroup]) -> dict[str, float]:
         await self._serve_newest()
-        self.evict()
+        self.served.evict(self.trainer.step)
         return {}
 
     def policy(self, step: int | None) -> SamplerBackend:
         if step is not None:
-            self.served_name(step)  # Raises now if the step is not kept.
+            self.served.name(step)  # Raises now if the step is not kept.
 
         # Read at each request: without `step` the answer comes from the newest weights.
         def weights(_: int | None) -> tuple[str, int]:
             played = self.trainer.step if step is None else step
-            return self.served_name(played), played
+            return self.served.name(played), played
 
         return SamplerBackend(self.trainer.sampler, weights)
 
     async def keep(self, steps: Collection[int]) -> None:
-        self._served.keep({0, self.trainer.step, *steps})
+        self.served.keep({0, self.trainer.step, *steps})
 
     async def close(self) -> None:
         """Do nothing: the trainer closes its sampler."""
 
-    def served_name(self, step: int) -> str:
-        """Return the name under which a step is served; load it if necessary.
-
-        Raises UsageError if the step is not kept.
-        """
-        return self._served.name(step)
-
-    def evict(self) -> None:
-        """Unload the least recently used steps; the newest step always stays."""
-        self._served.evict(self.trainer.step)
-
     async def _serve_newest(self) -> None:
         # In a thread: the sampler copies all weights.
         trainer = self.trainer
-        await asyncio.to_thread(lambda: self._served.load(trainer.step, trainer.learner.merged()))
+        await asyncio.to_thread(lambda: self.served.load(trainer.step, trainer.learner.merged()))

@@ -291,7 +291,7 @@ class FullWeights(ServerBridge):
         """The step that the server was proven to have; None: not known."""
 
     async def publish(self, step: int, groups: Sequence[TrajectoryGroup]) -> dict[str, float]:
-        self._here.evict()
+        self._here.served.evict(self._trainer.step)
         return await super().publish(step, groups)
 
     def policy(self, step: int | None) -> Backend:

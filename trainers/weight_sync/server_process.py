@@ -11,9 +11,9 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
 
 import httpx
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from arena.core.errors import StopPlaying, UsageError
 
@@ -28,7 +28,6 @@ PORT_SECONDS = 5.0
 POLL_SECONDS = 0.1
 LOG_LINES = 5
 """Lines at the end of the server's log that an error quotes."""
-NO_VARIABLES: Mapping[str, str] = MappingProxyType({})
 
 
 class ServerProcess:
@@ -65,7 +64,7 @@ class ServerProcess:
         """Return the id of the process group, which is that of its guard."""
         return self._process.pid if self._process else None
 
-    def restart(self, command: Sequence[str], variables: Mapping[str, str] = NO_VARIABLES) -> None:
+    def restart(self, command: Sequence[str], variables: Mapping[str, str] | None = None) -> None:
         """Stop the running server, if any, start this command, and wait until it answers.
 
         The command must listen at `url`; the variables are added to its environment.
@@ -88,7 +87,7 @@ class ServerProcess:
                     stdin=subprocess.PIPE,
                     stdout=log,
                     stderr=subprocess.STDOUT,
-                    env=os.environ | dict(variables),
+                    env=os.environ | dict(variables or {}),
                     start_new_session=True,
                 )
             try:
@@ -117,15 +116,12 @@ class ServerProcess:
 
     def _wait_for_port(self) -> None:
         """Wait until the killed processes of an earlier start have closed their sockets."""
-        deadline = time.monotonic() + PORT_SECONDS
-        while True:
-            try:
-                free_port(self.port)
-                return
-            except UsageError:
-                if time.monotonic() > deadline:
-                    raise
-            time.sleep(POLL_SECONDS)
+        Retrying(
+            retry=retry_if_exception_type(UsageError),
+            stop=stop_after_delay(PORT_SECONDS),
+            wait=wait_fixed(POLL_SECONDS),
+            reraise=True,
+        )(free_port, self.port)
 
     def _wait_for_health(self, process: subprocess.Popen[bytes]) -> None:
         deadline = time.monotonic() + START_SECONDS

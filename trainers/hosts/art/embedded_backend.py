@@ -79,7 +79,7 @@ class EmbeddedBackend(Backend):
         return "http://localhost/v1", "embedded"
 
     def _model_inference_name(self, model: AnyModel, step: int | None = None) -> str:  # type: ignore[override]
-        return self.bridge.served_name(self.trainer.step if step is None else step)
+        return self.bridge.served.name(self.trainer.step if step is None else step)
 
     async def _get_step(self, model: AnyModel) -> int:
         return self.trainer.step

@@ -31,7 +31,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from arena.core.errors import UsageError
 from arena.core.event import Ply
@@ -104,12 +104,11 @@ class Credit:
             own = self.turn_reward(turn.judgements, baselines) if judged else 0.0
             return game * advantages[number] + own
 
-        return group.with_trajectories(
-            [
-                one.with_advantages([advantage(number, turn) for turn in one.turns], judged)
-                for number, one in enumerate(group.trajectories)
-            ]
+        trajectories = tuple(
+            one.with_advantages([advantage(number, turn) for turn in one.turns], judged)
+            for number, one in enumerate(group.trajectories)
         )
+        return replace(group, trajectories=trajectories)
 
     def turn_reward(
         self, judgements: Judgements, baselines: Mapping[str, float] | None = None

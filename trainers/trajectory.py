@@ -151,10 +151,6 @@ class TrajectoryGroup:
         """Return the turns of all trajectories, in their order."""
         return [turn for trajectory in self.trajectories for turn in trajectory.turns]
 
-    def with_trajectories(self, trajectories: Sequence[Trajectory]) -> TrajectoryGroup:
-        """Return a copy with other trajectories."""
-        return replace(self, trajectories=tuple(trajectories))
-
 
 Encode = Callable[[Sequence[Message]], list[int]]
 """Tokenise a chat with its template, up to where the next answer starts."""

@@ -159,7 +159,7 @@ def read_state_dict(folder: Path) -> dict[str, Tensor]:
                 f"{folder}: its adapter was trained on other weights than those in {base.folder}; "
                 f"restore them, or name a folder with the same weights in {folder / BASE}"
             )
-        return merge_lora(read_state_dict(base.folder), folder / ADAPTER)
+        return merged(adapt(read_state_dict(base.folder), folder / ADAPTER))
     state: dict[str, Tensor] = {}
     for path in weight_files(folder):
         try:
@@ -276,16 +276,8 @@ class AdapterConfig(BaseModel):
         return self.lora_alpha / (self.r**0.5 if self.use_rslora else self.r)
 
 
-def merge_lora(state: StateDict, folder: Path) -> dict[str, Tensor]:
-    """Return the weights with a PEFT LoRA adapter added: W + scale * B A (Hu et al. 2021).
-
-    Raises UsageError as `adapt` does.
-    """
-    return merged(adapt(state, folder))
-
-
 def merged(state: StateDict) -> dict[str, Tensor]:
-    """Return the weights with their adapters added, see `StateDict`; others are not copied."""
+    """Return the weights with adapters added, W + B A (Hu et al. 2021); others are not copied."""
     whole = {name: tensor for name, tensor in state.items() if ".lora_" not in name}
     for name, down in state.items():
         stem, is_lora_a, _ = name.partition(".lora_A")

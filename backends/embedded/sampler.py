@@ -24,9 +24,10 @@ from backends.embedded.constrained_decoding import ConstraintFactory
 from backends.embedded.layers import (
     ModelWeights,
     StateDict,
+    adapt,
     chosen_device,
     fuse_weights,
-    merge_lora,
+    merged,
     read_state_dict,
     torch_threads,
 )
@@ -188,7 +189,7 @@ class Sampler:
 
         Running requests finish with the weights with which they started.
         """
-        self.load_adapter_weights(name, merge_lora(self._state, folder))
+        self.load_adapter_weights(name, merged(adapt(self._state, folder)))
 
     def load_adapter_weights(self, name: str, state: StateDict) -> None:
         """Load the complete weights of a model under the name of an adapter.

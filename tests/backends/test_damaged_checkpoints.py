@@ -22,7 +22,7 @@ from arena.llm.backend import Message
 from backends.embedded import constrained_decoding
 from backends.embedded.architecture import read_model_config
 from backends.embedded.constrained_decoding import ConstraintFactory
-from backends.embedded.layers import merge_lora, read_state_dict
+from backends.embedded.layers import adapt, merged, read_state_dict
 from backends.embedded.sampler import Sampler, SamplingParams
 from backends.embedded.tokenizer import ChatTokenizer
 
@@ -224,14 +224,14 @@ def test_an_absurd_adapter_is_refused(
     down, up = torch.ones(2, columns), torch.ones(rows, 2)
     tensors = {f"{prefix}_A.weight": down, f"{prefix}_B.weight": up}
     good = write_adapter(tmp_path / "good", tensors, use_dora=False, rank_pattern={})
-    assert not merge_lora(state, good)[f"{TARGET}.weight"].equal(state[f"{TARGET}.weight"])
+    assert not merged(adapt(state, good))[f"{TARGET}.weight"].equal(state[f"{TARGET}.weight"])
     with pytest.raises(UsageError, match=place):
-        merge_lora(state, write_adapter(tmp_path / "bad", tensors, **config))
+        merged(adapt(state, write_adapter(tmp_path / "bad", tensors, **config)))
     lonely = {f"{prefix}_B.weight": up}
     with pytest.raises(UsageError, match="unknown tensor"):
-        merge_lora(state, write_adapter(tmp_path / "lonely", lonely))
+        merged(adapt(state, write_adapter(tmp_path / "lonely", lonely)))
     with pytest.raises(UsageError, match="no tensors"):
-        merge_lora(state, write_adapter(tmp_path / "empty", {}))
+        merged(adapt(state, write_adapter(tmp_path / "empty", {})))
 
 
 def test_the_cache_of_choices_is_bounded_by_bytes(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -224,8 +225,8 @@ def fail_at_the_second_call(patched: pytest.MonkeyPatch, part: str) -> None:
 def broken(groups: list[TrajectoryGroup]) -> list[TrajectoryGroup]:
     first, *others = groups[0].trajectories
     return [
-        groups[0].with_trajectories(
-            [first.with_advantages([math.nan] * len(first.turns)), *others]
+        replace(
+            groups[0], trajectories=(first.with_advantages([math.nan] * len(first.turns)), *others)
         ),
         *groups[1:],
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,30 +15,29 @@ from trainers.loop.metrics import Health
 def watch(
     monkeypatch: pytest.MonkeyPatch,
     folder: Path,
-    ages: Callable[[], Sequence[float]] = tuple,
     notify: Callable[[str], None] = print,
     **limits: float,
 ) -> Health:
     """A monitor that warns of nothing but what `limits` make it warn of."""
-    quiet = {"MOST_MEMORY": 1.0, "LEAST_DISK": 0.0, "MOST_SECONDS": 60.0}
+    quiet = {"MOST_MEMORY": 1.0, "LEAST_DISK": 0.0}
     for name, limit in {**quiet, **limits}.items():
         monkeypatch.setattr(health, name, limit)
-    return Health(notify, ages, folder)
+    return Health(notify, folder)
 
 
-def test_stale_games(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ages = [10.0, 20.0]
-    monitor = watch(monkeypatch, tmp_path, lambda: ages)
+def test_a_warning_comes_once_until_its_cause_has_cleared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monitor = watch(monkeypatch, tmp_path)
     assert monitor.check() == []
-    ages.extend((61.0, 5400.0))
-    wanted = "2 games have been running for over 60 seconds, the oldest 90 minutes"
-    assert monitor.check() == [wanted]
-    assert monitor.check() == [], "a warning comes once until its cause has cleared"
-    del ages[2:]
+    monkeypatch.setattr(health, "LEAST_DISK", 1e18)
+    (wanted,) = monitor.check()
+    assert monitor.check() == []
+    monkeypatch.setattr(health, "LEAST_DISK", 0.0)
     assert monitor.check() == []
     assert monitor.take_warnings() == (wanted,)
     assert monitor.take_warnings() == ()
-    ages.append(99.0)
+    monkeypatch.setattr(health, "LEAST_DISK", 1e18)
     assert len(monitor.check()) == 1, "what has cleared and comes back is told again"
 
 
@@ -53,7 +52,7 @@ def test_it_runs_beside_a_loop_until_it_is_cancelled(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said: list[str] = []
-    monitor = watch(monkeypatch, tmp_path, lambda: [99.0], said.append, EVERY=0.02)
+    monitor = watch(monkeypatch, tmp_path, said.append, EVERY=0.02, LEAST_DISK=1e18)
 
     async def beside() -> None:
         task = asyncio.create_task(monitor.run())
@@ -65,5 +64,5 @@ def test_it_runs_beside_a_loop_until_it_is_cancelled(
             await task
 
     asyncio.run(asyncio.wait_for(beside(), 60))
-    assert said == ["1 game has been running for over 60 seconds, the oldest 99 seconds"]
+    assert len(said) == 1 and said[0].startswith("only ")
     assert monitor.take_warnings() == tuple(said)

@@ -27,7 +27,7 @@ from arena.episodes.match import Match
 from arena.llm.backend import Message, Sampling
 from arena.plugins.catalog import make_game
 from backends.embedded.architecture import ADAPTER, read_architecture, read_model_config
-from backends.embedded.layers import merge_lora
+from backends.embedded.layers import adapt, merged
 from backends.embedded.tokenizer import ChatTokenizer
 from backends.scripted import ScriptedBackend
 from trainers.algorithms.checkpoint_files import OPTIMIZER
@@ -179,7 +179,7 @@ def test_the_loss_falls_and_the_folder_plays(tmp_path: Path, base: Path, rank: i
     changed = {name for name in new if not torch.equal(new[name], stored[name])}
     if rank:
         assert changed == {name for name in new if "_proj.weight" in name}
-        for name, tensor in merge_lora(stored, out / ADAPTER).items():
+        for name, tensor in merged(adapt(stored, out / ADAPTER)).items():
             torch.testing.assert_close(tensor, new[name], rtol=0, atol=1e-6)
     else:
         assert changed == new.keys() and not (out / ADAPTER).exists()

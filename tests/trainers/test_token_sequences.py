@@ -94,7 +94,7 @@ def test_how_games_are_batched_changes_nothing(
 ) -> None:
     talk = Talk(chat, random.Random(3))
     groups = [talk.group(3, told_anew=1), talk.group(2)]
-    groups[0] = groups[0].with_trajectories([*groups[0].trajectories, split_history(chat)])
+    groups[0] = replace(groups[0], trajectories=(*groups[0].trajectories, split_history(chat)))
     sequences = token_sequences(credited(groups), chat)
     whole = gradient(folder, sequences, EVERYTHING, loss)
     for tokens in (150, 1):

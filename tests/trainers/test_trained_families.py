@@ -18,7 +18,7 @@ from transformers import AutoModelForCausalLM
 
 from arena.core.errors import ArenaError, UsageError
 from backends.embedded.architecture import ADAPTER
-from backends.embedded.layers import merge_lora, read_state_dict
+from backends.embedded.layers import adapt, merged, read_state_dict
 from trainers.algorithms import network
 from trainers.algorithms.batching import MicroBatch, minibatches
 from trainers.algorithms.checkpoint_files import merge_checkpoint
@@ -132,7 +132,7 @@ def test_a_step_changes_the_tensors_and_transformers_loads_them(
         ours = score_tokens(after, learner.architecture, batch.packed).logprobs
         torch.testing.assert_close(ours, by_transformers(model, batch), rtol=0, atol=1e-4)
     if lora:
-        assert same(merge_lora(before, tmp_path / "0001" / ADAPTER), after)
+        assert same(merged(adapt(before, tmp_path / "0001" / ADAPTER)), after)
 
 
 def gradients(learner: Learner, weights: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -112,7 +112,7 @@ class GRPO:
         rollouts = Rollouts(setting, self.llm, self.rewards.score_seat, self.executor)
         self.checkpoints = Checkpoints(config, setting, host, self.llm, self.log, view)
         self.games = StepGames(config, game, parsed.mix, rollouts, self.checkpoints, view)
-        self.health = Health(view.notify, rollouts.ages, folder.parent)
+        self.health = Health(view.notify, folder.parent)
         self._report = report
         self._warned_of_overflow = False
         self._number = 0

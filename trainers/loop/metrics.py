@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from arena.core.text import duration_in_words, pluralize, size_text
+from arena.core.text import pluralize, size_text
 from arena.episodes.record import Episode
 from arena.evaluation.records import Interval
 from arena.evaluation.statistics import UNBOUNDED, clustered_mean
@@ -205,30 +205,22 @@ MOST_MEMORY = 0.9
 """Share of the memory in use above which a warning is given."""
 LEAST_DISK = 1e9
 """Free bytes on the disk of the runs below which a warning is given."""
-MOST_SECONDS = 3600.0
-"""Duration of a game after which a warning is given."""
 
 
 class Health:
-    """Periodic check of memory, disk, and games that do not end.
+    """Periodic check of memory and disk. A game that does not end has a limit of its own.
 
     It never stops a run and never raises: it skips what cannot be measured. A warning is repeated
     only after its cause has cleared.
     """
 
-    def __init__(
-        self,
-        notify: Callable[[str], None],
-        rollout_ages: Callable[[], Sequence[float]],
-        folder: Path,
-    ) -> None:
+    def __init__(self, notify: Callable[[str], None], folder: Path) -> None:
         """Prepare the checks.
 
-        `notify` receives the warnings, in the event loop. `rollout_ages` returns the seconds since
-        each running game started. The disk of the folder must not become full.
+        `notify` receives the warnings, in the event loop. The disk of the folder must not become
+        full.
         """
         self._notify = notify
-        self._rollout_ages = rollout_ages
         self._folder = folder
         self._active: set[str] = set()
         self._unreported: list[str] = []
@@ -256,11 +248,6 @@ class Health:
 
     def _causes(self) -> Iterator[tuple[str, str]]:
         """Yield each problem: a key for it, and the warning."""
-        stale = [age for age in self._rollout_ages() if age > MOST_SECONDS]
-        if stale:
-            games = "1 game has" if len(stale) == 1 else f"{len(stale)} games have"
-            limit, oldest = map(duration_in_words, (MOST_SECONDS, max(stale)))
-            yield "stale", f"{games} been running for over {limit}, the oldest {oldest}"
         import psutil  # Comes with the extra `train`.
 
         with suppress(psutil.Error, OSError):

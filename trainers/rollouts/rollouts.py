@@ -111,15 +111,8 @@ class Rollouts:
         self._score = score
         self._without_reward = 0
         """Games in a row whose reward could not be computed."""
-        self._started: dict[tuple[int, int], float] = {}
-        """Start time of each running game, by its step and its number in the step."""
         # One semaphore for all steps: it limits games, the service limits requests.
         self._slots = asyncio.Semaphore(setting.concurrency)
-
-    def ages(self) -> list[float]:
-        """Return the seconds since each running game started."""
-        now = time.monotonic()
-        return [now - started for started in self._started.values()]
 
     async def play(
         self,
@@ -166,11 +159,10 @@ class Rollouts:
         self, playing: StepInPlay, setup: GroupSetup, number: int, folder: Path | None
     ) -> dict[int, Trajectory] | GameFailed:
         """Play one game with retries; returns the trajectories of the learning seats."""
-        counts, key = playing.counts, (playing.step, number)
+        counts = playing.counts
         for attempt in range(ATTEMPTS):
             # A slot for each attempt: a retry waits behind the games that have not started yet.
             async with self._slots:
-                self._started[key] = time.monotonic()
                 try:
                     # The name seeds the agents: a retry must not repeat the draws of the failed
                     # game.
@@ -192,8 +184,6 @@ class Rollouts:
                     if attempt == ATTEMPTS - 1:
                         # Returned, not raised: one failed game costs its group, not the step.
                         return fault
-                finally:
-                    del self._started[key]
         trajectories = {seat: self._trajectory(playing, scored, seat) for seat in setup.learners}
         counts.games += 1
         counts.seconds_scoring += scored.seconds_scoring

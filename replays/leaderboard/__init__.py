@@ -265,9 +265,9 @@ def _headline(standings: Standings) -> list[Sentence]:
     if len(entries) == 1:
         return [Sentence("{} is the only entry; ratings need two.", (entries[0].label,))]
     first, second = entries[0].label, entries[1].label
-    names = {(pair.first, pair.second): pair for pair in standings.pairs}
-    pair = names.get((first, second))
-    sure = pair is not None and pair.adjusted_p is not None and pair.adjusted_p < 0.05
+    p_values = {(pair.first, pair.second): pair.adjusted_p for pair in standings.pairs}
+    p = p_values.get((first, second))
+    sure = p is not None and p < 0.05
     form = (
         "{} leads, ahead of {}: the difference is more than chance."
         if sure

@@ -60,13 +60,9 @@ class Snapshot:
 
 def take_snapshots(replay: Replay) -> list[Snapshot]:
     """Return snapshots of all positions of a replay, from position 0 on."""
-    game, log = replay.make_game(), list[Event]()
-    snapshots = [Snapshot(game, 0, (), log, 0)]
-    for walked in replay.walk():
-        log.extend(walked.ply.events)
-        state = walked.state
-        snapshots.append(Snapshot(game, state.turn, state.to_act, log, len(log)))
-    return snapshots
+    game = replay.make_game()
+    played = [Snapshot.of(game, walked.state) for walked in replay.walk()]
+    return [Snapshot(game, 0, (), (), 0), *played]
 
 
 EntropyOf = Callable[[int, Snapshot], float | None]

@@ -87,7 +87,7 @@ def test_a_finished_run(tmp_path: Path) -> None:
         "the disk fills up9",
     ]:
         assert said in page.text, said
-    assert page.count("svg") == 6 + 8, "four of twelve are flat"
+    assert page.count("svg") == 6 + 8, "two of ten are flat"
     assert page.source.partition("<details")[0].count("<svg") == 6, "six, then the fold"
 
 
@@ -183,4 +183,5 @@ def test_the_report_of_a_stored_run() -> None:
     page = Page(render(document(TrainingRun.read(folder))))
     assert_harmless(page)
     assert "from 40 % to 40 % (newest checkpoint, step 2): 0 points [−26, +26]" in page.text
-    assert "max_tokens8" in page.text and "final_eval_games10" in page.text
+    # Name, description, value, default.
+    assert "that keeps a notebook.80" in page.text and "the best checkpoint.10400" in page.text

@@ -49,7 +49,10 @@ def sections(run: TrainingRun) -> Iterator[Section]:
     metrics = dict(_updates(records, axis))
     entropy = metrics.pop("entropy", None)
     reward, *terms = _rewards(records, axis)
-    legal, length = _replies(records, axis)
+    legal_rates = _values(records, lambda record: record.legal_rate)
+    legal = _line("Legal replies", "share of all replies", legal_rates, axis, 4, percent_tick)
+    lengths = _values(records, lambda record: record.reply_tokens)
+    length = _line("Length of a reply", "mean, in tokens", lengths, axis, 4)
     dropped = _values(records, lambda record: record.groups.dropped)
     groups = _line("Dropped groups", "of a step; they teach nothing", dropped, axis, 1)
     seconds = _values(records, lambda record: finite(record.seconds))
@@ -162,16 +165,6 @@ def _updates(
         title = UPDATE_TITLES.get(name, words[:1].upper() + words[1:])
         points = {record.step: Interval(value=record.update.get(name)) for record in steps}
         yield name, _line(title, UPDATE_UNITS.get(name, ""), points, axis, 1)
-
-
-def _replies(records: Sequence[StepRecord], axis: ChartAxis) -> tuple[LineChart | None, ...]:
-    """Return the share of legal replies and the mean length of a reply."""
-    legal = _values(records, lambda record: record.legal_rate)
-    length = _values(records, lambda record: record.reply_tokens)
-    return (
-        _line("Legal replies", "share of all replies", legal, axis, 4, percent_tick),
-        _line("Length of a reply", "mean, in tokens", length, axis, 4),
-    )
 
 
 def _throughput(records: Sequence[StepRecord], axis: ChartAxis) -> Iterator[LineChart | None]:

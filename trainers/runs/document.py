@@ -92,18 +92,15 @@ def _settings(config: TrainConfig) -> list[Section]:
     values = flat_settings(config)
     # A default is that of TrainConfig and of the game, not that of a preset.
     defaults = flat_settings(TrainConfig(game=config.game, options=_default_options(config.game)))
-    changed = [
-        (name, _text(value), _text(defaults.get(name)))
+    rows = [
+        (name, _text(value), "" if value == defaults.get(name) else _text(defaults.get(name)))
         for name, value in values.items()
-        if value != defaults.get(name) and name != "experiment_name"
     ]
+    rows.sort(key=lambda row: not row[2])  # Those that are not the default come first.
     fields = TrainConfig.model_fields
     abouts = {name: (fields[name].description or "") for name in values.keys() & fields.keys()}
-    title, headings = "Settings that are not the default", ("setting", "value", "default")
-    grids = [Grid(title, headings, changed, abouts)] if changed else []
-    every = [(name, _text(value), abouts.get(name, "")) for name, value in values.items()]
-    grids.append(Grid("All settings", ("setting", "value", "description"), every))
-    return [Section("Settings", grids, is_folded=True)]
+    grid = Grid("Settings", ("setting", "value", "default"), rows, abouts)
+    return [Section("Settings", [grid], is_folded=True)]
 
 
 def _warnings(run: TrainingRun) -> list[Section]:

@@ -166,7 +166,7 @@ def select_host(config: TrainConfig, settings: Settings) -> HostChoice:
             f"There is a CUDA device, openpipe-art[backend] is installed, and {config.base_model} "
             "comes from the Hugging Face hub: ART's LocalBackend trains it.",
         )
-    reason = f"The weights stay in this process, since {objection}."
+    reason = f"Training runs in this process: {objection}. For a GPU: --preset gpu."
     if settings.secret("WANDB_API_KEY") is not None:
         reason += " A WANDB_API_KEY is set; --trainer-host serverless would use it."
     return HostChoice("embedded", reason)

@@ -345,12 +345,9 @@ def _finished_bounds(
     first: Sample, second: Sample, cut: NDArray[np.bool_], scale: ReturnScale
 ) -> Interval:
     """Bound the mean difference on these deals if the games that were `cut` had been finished."""
-    ends = [float(end.mean()) for end in _worst(first, second, ~cut, scale) if cut.any()]
-    return (
-        Interval(low=round(ends[0], 6), high=round(ends[1], 6), n=len(second))
-        if ends
-        else (Interval())
-    )
+    worst = _worst(first, second, ~cut, scale) if cut.any() else ()
+    ends = [round(float(end.mean()), 6) for end in worst]
+    return Interval(low=ends[0], high=ends[1], n=len(second)) if ends else Interval()
 
 
 def _worst(

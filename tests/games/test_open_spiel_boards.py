@@ -110,3 +110,12 @@ def test_the_moves_of_chess_are_chosen_by_squares() -> None:
     tiles = {tile.title[:2]: tile for row in board.rows for tile in row.tiles}
     [move] = {*tiles["e2"].picks} & {*tiles["e4"].picks}
     assert table.wording[move] == "e4" and not tiles["e5"].picks
+
+
+def test_kriegspiel_has_a_board_without_numbered_moves() -> None:
+    """The position that a player sees is no position of the game."""
+    pytest.importorskip("pyspiel")
+    game = make_game("open_spiel/kriegspiel")
+    state = game.initial_state()
+    table = draw_tabletop(game, state.log.witnessed[0], 0)
+    assert table is not None and not table.wording

@@ -204,7 +204,8 @@ class OpenSpielView(LibraryView):
         picks: dict[tuple[int, int], list[str]] = {}
         wording: dict[str, str] = {}
         game: Any = self._game
-        can_choose = bool(fen) and self.seat is not None
+        # Kriegspiel shows such a position without what is hidden, which is none of its own.
+        can_choose = bool(fen) and self.seat is not None and not game.hides
         state: Any = game.spiel.new_initial_state(fen) if can_choose else None
         for number in state.legal_actions() if can_choose else ():
             after, move = read_board(str(state.child(number))), f"move {number}"

@@ -333,8 +333,11 @@ export class PlayTable {
     const review = this.game.has_posterior
       ? button("Review my mistakes", startReview)
       : null;
+    // The links of another game for several people would have to be sent to them.
+    const isAlone = this.game.specs.filter((spec) => spec.startsWith("human")).length === 1;
+    const name = this.game.name.includes("poker") ? "Next hand" : "Play again";
     return [
-      button(this.game.name.includes("poker") ? "Next hand" : "Play again", () => this.playAgain(), { class: "primary" }),
+      isAlone ? button(name, () => this.playAgain(), { class: "primary" }) : null,
       review,
       button("See all cards", () => open({})),
       button("New game", () => location.assign("/play")),

@@ -25,16 +25,11 @@ export class Series {
   }
 
   // Counts a finished game, and returns the score after several.
-  add({ seats }, { returns, unit }) {
+  add({ seats }, { scores, unit }) {
     this.totals ??= seats.map(() => 0);
-    if (!this.counted.has(this.hash)) {
-      this.counted.add(this.hash);
-      const best = Math.max(...returns);
-      const isWon = returns.filter((each) => each === best).length === 1;
-      returns.forEach((each, seat) => {
-        this.totals[this.playerAt(seat)] += unit ? each : Number(isWon && each === best);
-      });
-    }
+    if (!this.counted.has(this.hash))
+      scores.forEach((each, seat) => (this.totals[this.playerAt(seat)] += each));
+    this.counted.add(this.hash);
     if (this.counted.size < 2) return null;
     const scores = seats.map((name, seat) => {
       const total = this.totals[this.playerAt(seat)];
@@ -47,7 +42,7 @@ export class Series {
   async next({ name, options, specs }) {
     const seats = [specs.at(-1), ...specs.slice(0, -1)];
     const made = await post("/api/play/games", { game: name, options, seats });
-    this.moved += 1;
+    this.moved = (this.moved + 1) % specs.length;
     this.hash = `#${Object.values(made.seats)[0]}`;
     return this.hash;
   }

@@ -88,9 +88,9 @@ class OverJson(TypedDict):
     text: str
     won: bool | None
     """None for a spectator, and where no one can win."""
-    returns: list[float]
+    scores: list[float]
+    """Returns in `unit`, such as chips; without a unit, 1 for each winner and 0 for the others."""
     unit: str
-    """Unit of the returns, such as chips; empty where the players only win or lose."""
     replay: str | None
     """Fragment of the address of the replay in the viewer, if this server shows it."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Annotated, TypedDict
@@ -102,10 +103,11 @@ class NewGames:
 
     def form(self) -> FormJson:
         """Return what can be chosen; a game that cannot be loaded is left out."""
-        games = []
-        families = catalog().names("game_family")
-        boards = [f"{each}/{board}" for each in families for board in game_family(each).boards]
-        for name in (*catalog().names("game"), *boards):
+        games, names = [], list(catalog().names("game"))
+        for family in catalog().names("game_family"):
+            with suppress(ArenaError):
+                names += [f"{family}/{board}" for board in game_family(family).boards]
+        for name in names:
             try:
                 games.append(_offered(name))
             except ArenaError:

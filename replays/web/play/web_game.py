@@ -293,15 +293,16 @@ class WebGame(Watcher):
             link.change()
 
     def _over(self, outcome: Outcome, seat: int | None) -> OverJson:
-        won = None
-        scale = self.game.return_scale
+        won, scores, scale = None, list(outcome.returns), self.game.return_scale
+        if scale.is_win_rate or not scale.unit:
+            scores = [float(outcome.is_winner(each)) for each in range(self.game.num_players)]
         if seat is not None and scale.has_winner and scale.has_rivals:
             won = outcome.is_winner(seat)
         return {
             "text": ending(self.game, outcome, seat),
             "won": won,
-            "returns": list(outcome.returns),
-            "unit": scale.unit,
+            "scores": scores,
+            "unit": "" if scale.is_win_rate else scale.unit,
             "replay": None,
         }
 

@@ -126,6 +126,7 @@ class Sent:
     _has_warned: bool = False
 
     async def complete(self, call: Call) -> Completion:
+        self.breaker.raise_if_stopped()
         tally = self.tally
         tally.tries += 1
         call.attempts += 1

@@ -152,8 +152,8 @@ class BatchedBackend:
         self._in_flight: set[str] = set()
         self._next: dict[WireAddress, StoredBatch] = {}
         """Batches that wait for further requests."""
-        self._bodies: dict[str, bytes] = {}
-        """Bodies of their requests, by key."""
+        self._bodies: dict[tuple[str, str], bytes] = {}
+        """Bodies of their requests, by batch and key."""
         self._tasks: dict[str, asyncio.Task[Responses]] = {}
         """Tasks that wait for batches, by the name of the batch."""
 
@@ -221,8 +221,9 @@ class BatchedBackend:
         batch = self._next.get(address)
         if batch is None or len(batch.keys) == MOST_REQUESTS:
             batch = self._next[address] = StoredBatch(secrets.token_hex(8), [])
-        batch.keys.append(key)
-        self._bodies[key] = body
+        if (batch.name, key) not in self._bodies:  # An equal call before may have been cancelled.
+            batch.keys.append(key)
+        self._bodies[batch.name, key] = body
         return batch
 
     async def _submit(self, batch: StoredBatch, address: WireAddress) -> Responses:
@@ -233,7 +234,7 @@ class BatchedBackend:
             await asyncio.sleep(self._limits.batch_seconds)
         if self._next[address] is batch:
             del self._next[address]
-        bodies = {key: self._bodies.pop(key) for key in batch.keys}
+        bodies = {key: self._bodies.pop((batch.name, key)) for key in batch.keys}
         batch.since = time.time()
         self.journal.store(batch)
         return await self._follow(batch, self._endpoints[address], bodies)

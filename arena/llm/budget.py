@@ -135,8 +135,6 @@ class WithinBudget:
         tokens = np.array([estimate_prompt(call.request), call.request.sampling.max_tokens])
         held = await self._reserve(tokens)
         try:
-            # The call that found out the price may have found none.
-            self.breaker.raise_if_stopped()
             completion = await self.inner.complete(call)
         finally:
             # Also for a failed or cancelled attempt, or its estimate would stay set aside for ever.
@@ -147,7 +145,7 @@ class WithinBudget:
         price_in = (completion.cost or 0.0) / np.maximum(weights, 1)
         self._price_in = np.maximum(self._price_in, price_in)
         if completion.cost is None and self.budget.max_cost is not None:
-            # This call is answered, and counted so; the next one is refused.
+            # This call is answered, and counted so; the next one is refused when it is sent.
             self.breaker.stop(unknown_price(self.name))
         return completion
 

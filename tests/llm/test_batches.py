@@ -146,6 +146,22 @@ def test_the_error_of_one_request_is_only_its_own(
     assert len(server.batches) == 1
 
 
+def test_calls_that_are_cancelled_or_come_too_late(server: BatchServer, tmp_path: Path) -> None:
+    async def call() -> None:
+        async with service(batch_seconds=0.2) as llm:
+            llm.backend(SPECS[0])
+            llm.keep_batches(tmp_path)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(llm.complete(SPECS[0], *requests(1)), 0.1)
+            await llm.complete(SPECS[0], *requests(1))
+            llm._route(SPECS[0]).shared.breaker.stop("over")
+            with pytest.raises(StopPlaying, match="over"):
+                await llm.complete(SPECS[0], *requests(1, first=1))
+
+    asyncio.run(call())
+    assert len(server.paid) == 1
+
+
 @both
 def test_a_submission_whose_answer_is_lost_is_not_repeated(
     server: BatchServer, spec: str, tmp_path: Path

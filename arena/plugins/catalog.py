@@ -187,8 +187,8 @@ def fill(catalog: Catalog) -> Catalog:
         _load(catalog, package, f"{package}:register", lambda: import_module(package).register)  # noqa: B023 - called at once.
     for entry in entry_points(group="arena"):
         _load(catalog, entry.name, entry.value, entry.load)
-    for file in filter(None, os.environ.get(GAME_FILES, "").split(os.pathsep)):
-        _load(catalog, file, file, lambda: _register_of(Path(file)))  # noqa: B023 - called at once.
+    for path in map(Path, filter(None, os.environ.get(GAME_FILES, "").split(os.pathsep))):
+        _load(catalog, str(path.resolve()), str(path), lambda: _register_of(path))  # noqa: B023 - called at once.
     return catalog
 
 
@@ -225,11 +225,11 @@ def load_game_file(path: Path) -> str:
     game, and ArenaError if its code fails.
     """
     filled, file = catalog(), str(path.resolve())
-    known = os.environ.get(GAME_FILES, "").split(os.pathsep)
-    if file not in known:
+    if all(entry.plugin != file for entry in filled.entries("game")):
         filled.plugin = file
         run_plugin(f"{path} cannot be loaded", lambda: _register_of(path)(filled))
-        os.environ[GAME_FILES] = os.pathsep.join(filter(None, [*known, file]))
+        known = os.environ.get(GAME_FILES, "")
+        os.environ[GAME_FILES] = os.pathsep.join(filter(None, [known, file]))
     games = [entry.name for entry in filled.entries("game") if entry.plugin == file]
     if len(games) != 1:
         raise UsageError(f"{path}: one game is expected there; found: {', '.join(games) or 'none'}")
@@ -342,7 +342,7 @@ def options_of(game: type[Game]) -> list[OptionJson]:
         choices = [False, True] if option["type"] == "boolean" else field.get("enum")
         if choices:
             option["choices"] = choices
-        elif "minimum" in field:
+        elif field.keys() >= {"minimum", "maximum"}:
             option |= {"low": field["minimum"], "high": field["maximum"]}
         options.append(option)
     return options

@@ -245,9 +245,13 @@ def test_a_game_in_one_file_is_played_measured_and_replayed(
     finally:
         catalog().restore(before)
     assert "ARENA_GAME_FILES=" in capsys.readouterr().out
-    # Another process, which has the variable.
+    # Another process, which has the variable, also with a path from the working folder.
+    monkeypatch.setenv(plugins.GAME_FILES, "noughts.py")
     again = plugins.fill(Catalog())
     assert again.load("game", "noughts").name == "noughts"
+    catalog().restore(again.entries_by_kind())
+    assert plugins.load_game_file(tmp_path / "noughts.py") == "noughts"
+    catalog().restore(before)
     for name, text, fault in (
         ("missing", None, "there is no such file"),
         ("json", GAME_FILE, "there is another module 'json'; rename the file"),

@@ -160,6 +160,7 @@ def test_a_trace_has_the_judged_reward_of_each_reply(
 ) -> None:
     """Ten games: the rewards are those with which `arena train --credit judged` trains."""
     server.answer = accuses_in_the_end
+    server.script(["ok", "empty", "tool_call"])
     chosen: dict[str, Any] = {"max_turns": 30, "credit": "judged", "replays": str(tmp_path)}
     found = played(server, "arena-cluedo", deals=10, **chosen)
     game = make_game("cluedo", players=3)
@@ -176,8 +177,10 @@ def test_a_trace_has_the_judged_reward_of_each_reply(
         told = trace.info["turns"]
         assert [turn["reward"] for turn in told] == rewards and -1.0 in rewards
         assert [turn["ply"] for turn in told] == [ply for ply, _ in replies]
-        texts = [trace.nodes[turn["node"]].message.content for turn in told]
-        assert texts == [each.reply for _, each in replies]
+        said = [trace.nodes[turn["node"]].message for turn in told]
+        # Of a call, the reply has the JSON.
+        texts = [each.reply for _, each in replies if not each.reply.startswith("{")]
+        assert [each.content or "" for each in said if not each.tool_calls] == texts
         share = credit.weights["game"] * recorded.outcome.returns[0]
         assert trace.reward == pytest.approx(sum(rewards) + share)
 

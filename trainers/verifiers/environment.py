@@ -35,7 +35,7 @@ from arena.core.errors import ArenaError, StopPlaying, UsageError
 from arena.core.event import Decision
 from arena.core.game import Game
 from arena.core.observation import Observation, TextLevel
-from arena.core.text import shorten
+from arena.core.text import encodable, shorten
 from arena.episodes.files import ReplayFile
 from arena.episodes.job import GameJob, play_job, whole_episode
 from arena.episodes.match import Match
@@ -150,6 +150,12 @@ class ModelSeat:
         )
         self._llm.add(self.spec, backend)
         return ChatAgent(self.spec, replace(seat, llm=self._llm))
+
+
+def _says(message: vf.AssistantMessage, reply: str) -> bool:
+    """Return whether a message of a trace is this reply, in which calls follow the text."""
+    text = encodable(message.content or "")
+    return reply.startswith(text) if message.tool_calls else reply == text
 
 
 def _unanswered(decision: Decision) -> str:
@@ -365,8 +371,6 @@ class GameEnv(vf.Env[GameEnvConfig]):  # type: ignore[misc]
                 continue
             values = reply_judgements(judged, ply, attempt.failure is None)
             # The trace also has answers that were discarded before a retry.
-            node = next(
-                each for each in nodes if trace.nodes[each].message.content == attempt.reply
-            )
+            node = next(each for each in nodes if _says(trace.nodes[each].message, attempt.reply))
             turns.append({"node": node, "ply": ply, "reward": self._credit.turn_reward(values)})
         return turns

@@ -38,6 +38,10 @@ StateDict = Mapping[str, Tensor]
 NAME.lora_B [outputs, rank], which holds the scale: then the matrix is W + B A."""
 
 
+TORCH_THREADS = torch.get_num_threads()
+"""Torch's own number, by affinity and OMP_NUM_THREADS: samplers change that of new threads."""
+
+
 @contextmanager
 def torch_threads(number: int) -> Iterator[None]:
     """Compute with this number of threads: sums are equal to the bit only for equal numbers."""
@@ -50,13 +54,12 @@ def torch_threads(number: int) -> Iterator[None]:
 
 
 def update_threads(width: int) -> int:
-    """Return the threads for training a model of this width, within those that torch may use.
+    """Return the threads for training a model of this width, within TORCH_THREADS.
 
-    These follow the affinity of the process and OMP_NUM_THREADS. Small models get a fixed number,
-    so that the same run gives the same bits on most machines.
+    Small models get a fixed number, so that the same run gives the same bits on most machines.
     """
     wanted = 1 if width <= 64 else 2 if width <= 512 else 256
-    return min(wanted, torch.get_num_threads())
+    return min(wanted, TORCH_THREADS)
 
 
 def chosen_device(name: str) -> torch.device:

@@ -235,7 +235,9 @@ def test_the_same_seed_gives_the_same_bits_whatever_else_is_computed(
     assert [bits(generated) for generated in first] == [bits(generated) for generated in other]
 
 
-def test_threads_are_those_that_the_process_may_use(folder: Path) -> None:
+def test_threads_are_those_that_the_process_may_use(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """OMP_NUM_THREADS and the affinity decide what torch may use."""
     probe = (
         "import os, sys; from pathlib import Path\n"
@@ -250,6 +252,8 @@ def test_threads_are_those_that_the_process_may_use(folder: Path) -> None:
     assert found.split() == ["1", "1"]
     with torch_threads(3):
         assert asyncio.run(with_sampler(folder, threads_of)) == 3
+    monkeypatch.setattr("backends.embedded.layers.TORCH_THREADS", 3)
+    with torch_threads(1):  # As in a thread that starts while a sampler computes.
         assert [update_threads(width) for width in (64, 512, 4096)] == [1, 2, 3]
     with torch_threads(16):
         assert asyncio.run(with_sampler(folder, threads_of)) == 4, "no more help small models"

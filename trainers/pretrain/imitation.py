@@ -21,7 +21,7 @@ from torch import Tensor
 from arena.core.errors import UsageError
 from arena.llm.backend import Message
 from backends.embedded.architecture import Architecture, read_architecture, read_model_config
-from backends.embedded.layers import chosen_device, tf32, torch_threads
+from backends.embedded.layers import chosen_device, tf32, torch_threads, update_threads
 from backends.embedded.tokenizer import ChatTokenizer
 from trainers.algorithms.batching import MicroBatch, minibatches
 from trainers.algorithms.checkpoint_files import OPTIMIZER, merge_checkpoint
@@ -37,7 +37,6 @@ from trainers.pretrain.run import (
     PreparedStage,
     PretrainingRun,
     digest_of,
-    threads_for,
 )
 from trainers.rollouts.rollouts import first_deal
 from trainers.trajectory import AnswerTokens, SampledToken, TokenSequence, split_answers
@@ -108,7 +107,7 @@ class TaughtModel:
         options = UpdateOptions(
             learning_rate=settings.rate,
             precision=settings.precision,
-            threads=threads_for(architecture.width),
+            threads=update_threads(architecture.width),
         )
         learner = Learner(base, str(chosen_device(device)), lora)
         return TaughtModel(learner, recipe, settings, options, encoder, notify)

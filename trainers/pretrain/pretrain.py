@@ -27,14 +27,7 @@ from trainers.pretrain.examples import (
     tokenizer_for,
 )
 from trainers.pretrain.recipe import Recipe
-from trainers.pretrain.run import (
-    CurvePoint,
-    HeldOut,
-    PreparedStage,
-    PretrainingRun,
-    digest_of,
-    threads_for,
-)
+from trainers.pretrain.run import CurvePoint, HeldOut, PreparedStage, PretrainingRun, digest_of
 from trainers.rollouts.rollouts import first_deal
 
 if TYPE_CHECKING:
@@ -66,7 +59,7 @@ def pretrain(
     The chats are those of the recipe's games, mostly winners', or of `corpus`; those of `finish`
     are read once, after all others. `resume` continues the run in `out` after its last measured
     step. A model with a hidden size of at most 64 is trained in one thread: the same recipe gives
-    the same weights to the bit. With the two threads of larger ones the last bits may differ.
+    the same weights to the bit. With the threads of larger ones the last bits may differ.
 
     Raises:
         MissingDependency: the extra is not installed.
@@ -76,9 +69,11 @@ def pretrain(
     check_device(device)
     import torch
 
+    from backends.embedded.layers import update_threads
+
     run = PretrainingRun.start(out, {"recipe": asdict(recipe)}, resume)
     torch.manual_seed(recipe.seed)
-    torch.set_num_threads(threads_for(recipe.hidden_size))
+    torch.set_num_threads(update_threads(recipe.hidden_size))
     can_resume = corpus is None  # Chats that are given would be missing in a resumed run.
     if corpus is None and len(recipe.stages) == 1:
         corpus = play_stage(recipe, 0)

@@ -271,11 +271,6 @@ def rate_factor(step: int, steps: int, warmup: int) -> float:
     return 0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * done))
 
 
-def threads_for(width: int) -> int:
-    """Return the threads of a model of this width: a small one has the same bits in each run."""
-    return 1 if width <= 64 else 2
-
-
 def _flat(settings: Mapping[str, Any]) -> dict[str, JsonValue]:
     """Return all settings by name, those of a stage with its number."""
     flat = {name: value for part in settings.values() for name, value in part.items()}

@@ -31,11 +31,11 @@ export class Series {
       scores.forEach((each, seat) => (this.totals[this.playerAt(seat)] += each));
     this.counted.add(this.hash);
     if (this.counted.size < 2) return null;
-    const scores = seats.map((name, seat) => {
+    const totals = seats.map((name, seat) => {
       const total = this.totals[this.playerAt(seat)];
       return `${name} ${unit ? `${signed(total)} ${unit}` : plural(total, "win")}`;
     });
-    return `After ${this.counted.size} games: ${scores.join(", ")}.`;
+    return `After ${this.counted.size} games: ${totals.join(", ")}.`;
   }
 
   // Starts the next game, and returns the address of the person's seat.

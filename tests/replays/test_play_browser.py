@@ -122,6 +122,17 @@ SEATS = {
 }
 
 
+def test_players_keep_scores_in_other_seats(server: PlayProcess, browser: Browser) -> None:
+    script = """async (game) => {
+        const series = new (await import("/page/series.js")).Series(""), over = { scores: [1, 0] };
+        const play = async () => (await series.next(game), series.add({ seats: ["A", "B"] }, over));
+        return [await play(), await play(), await play(), await play()].at(-1); }"""
+    with tab(browser) as opened:
+        opened.page.goto(f"{server.base}/play")
+        game = {"name": "kuhn_poker", "specs": ["human", "bot:random"]}
+        assert opened.page.evaluate(script, game) == "After 4 games: A 2 wins, B 2 wins."
+
+
 def test_two_people_at_one_table(server: PlayProcess, browser: Browser) -> None:
     """A new game by the form; its links; both play; a page that is loaded again loses nothing."""
     with tab(browser) as host, tab(browser, (390, 844)) as guest:

@@ -309,6 +309,8 @@ class Checkpoints:
         from trainers.exploitability import run_exploitability
 
         self.view.phase("exploitability")
+        # A crash may have left checkpoints that would play in the mixture.
+        await self.host.keep(self.kept())
         match, kept = self.setting.match, self.log.files.checkpoints
         try:
             # In a thread: the event loop must not stand still meanwhile.

@@ -154,6 +154,7 @@ def test_accusing_and_waiting_are_worth_their_gain_against_each_other() -> None:
     # While a question may follow, a guess never pays, but a certain case leaves nothing to ask.
     assert accusation(0.9, 0.9, 1.0) == pytest.approx(-0.1)
     assert accusation(1.0, 1.0, 1.0) == 1.0 and accusation(0.0, 1.0, 1.0) == wait(1.0, 0.0) == -1
+    assert wait(1.0, 1.0) == -1, "also if no rival is left, who could win first"
 
 
 def test_a_wait_is_judged_where_the_turn_ends() -> None:

@@ -150,8 +150,9 @@ class WaitFacts(MoveFacts):
 
     @property
     def value(self) -> float:
-        """Value for credit: positive if waiting was right."""
-        return gain(self.break_even, self.highest, self.break_even)
+        """Value for credit: positive if waiting was right, which it never is in a certain case."""
+        waiting = 0.0 if self.highest > 1 - NEGLIGIBLE else self.break_even
+        return gain(waiting, self.highest, waiting)
 
 
 @dataclass(frozen=True, slots=True)

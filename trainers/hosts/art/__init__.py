@@ -6,6 +6,6 @@ art_host.py           what the next two hosts share: training, errors in one lin
 local.py              ART's LocalBackend: vLLM and unsloth on a GPU
 serverless.py         ART's ServerlessBackend: W&B trains
 
-ART has one reward per trajectory, the sum of its turns' rewards, and computes advantages itself:
-advantages of turns have no effect on these hosts.
+ART has one reward per trajectory and computes advantages itself: advantages of turns have no effect
+on these hosts.
 """

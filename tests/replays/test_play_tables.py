@@ -141,6 +141,7 @@ def test_what_is_chosen_and_what_a_hint_is_about(server: PlayProcess, browser: B
     token = server.table("hanabi", [], guided=True)[0]
     with at_table(server, browser, token, (1440, 900)) as opened:
         page = opened.page
+        page.locator(".table-top .pickable").first.wait_for()
         before = page.evaluate(CARDS)
         # The first pieces are the cards of the other player. The second shares colour and rank.
         assert choices(page)[1][0] == "piece"

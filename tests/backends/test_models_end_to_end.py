@@ -223,7 +223,7 @@ def test_a_server_that_stays_dead_ends_the_run_and_all_is_kept(tmp_path: Path, p
     assert "finished games are kept" in fault
     assert len(lines_with(stderr, "waiting up to")) == 1 and not lines_with(stderr, "is back")
     assert lines_with(stderr, f"{len(finished)} of 12 games finished")
-    assert lines_with(stderr, f"{len(unfinished)} unfinished games are kept")
+    assert lines_with(stderr, f"{len(unfinished)} unfinished games kept")
     replays = [read_replay(path) for path in finished]
     assert len(json.loads(stdout)["games"]) == len(finished)
     assert 0 < len(replays) < 12 and all(replay.outcome for replay in replays)

@@ -101,7 +101,9 @@ def main() -> None:
 
 def load(modules: tuple[str, ...]) -> None:
     for name in modules:
-        importlib.import_module(name)
+        # An environment without an extra lacks some of them; a command that needs one says so.
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
     assert threading.active_count() == 1, "a fork copies no threads"
     gc.freeze()  # Children neither search nor copy the memory of the imported modules.
 

@@ -232,7 +232,7 @@ class BatchedBackend:
         while number < len(batch.keys):
             number = len(batch.keys)
             await asyncio.sleep(self._limits.batch_seconds)
-        if self._next[address] is batch:
+        if self._next.get(address) is batch:  # A full one has been replaced.
             del self._next[address]
         bodies = {key: self._bodies.pop((batch.name, key)) for key in batch.keys}
         batch.since = time.time()

@@ -13,7 +13,7 @@ from batch_server import BatchServer
 
 from arena.core.errors import ArenaError, BackendError, StopPlaying, UsageError
 from arena.llm.backend import BackendTraits, Completion, Message, Request, Sampling
-from arena.llm.batches import PRICE_SHARE, BatchJournal, StoredBatch
+from arena.llm.batches import PRICE_SHARE, BatchedBackend, BatchJournal, StoredBatch
 from arena.llm.service import LLMService
 from arena.llm.settings import RunLimits, Settings
 from backends.litellm_client import READ_ONLY_REMARK, halves_price, load_litellm
@@ -160,6 +160,33 @@ def test_calls_that_are_cancelled_or_come_too_late(server: BatchServer, tmp_path
 
     asyncio.run(call())
     assert len(server.paid) == 1
+
+
+def test_a_full_batch_goes_out_beside_the_next_one(
+    server: BatchServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("arena.llm.batches.MOST_REQUESTS", 2)
+    arrived, enqueue = list[str](), BatchedBackend._enqueue
+
+    def noted(self: BatchedBackend, key: str, *rest: Any) -> StoredBatch:
+        arrived.append(key)
+        return enqueue(self, key, *rest)
+
+    monkeypatch.setattr(BatchedBackend, "_enqueue", noted)
+
+    async def fill_late() -> list[Completion]:
+        async with service() as llm:
+            llm.backend(SPECS[0])
+            llm.keep_batches(tmp_path)
+            first, *others = requests(3)
+            tasks = [asyncio.create_task(llm.complete(SPECS[0], first))]
+            while not arrived:
+                await asyncio.sleep(0.001)
+            await asyncio.sleep(0.05)  # Half of the wait, so that the second batch is due first.
+            tasks += [asyncio.create_task(llm.complete(SPECS[0], each)) for each in others]
+            return await asyncio.gather(*tasks)
+
+    assert len(asyncio.run(fill_late())) == sum(map(len, server.batches.values())) == 3
 
 
 @both

@@ -166,6 +166,7 @@ def test_a_run_shows_where_games_before_and_after_training_part(tmp_path: Path) 
         assert before[-1] == f"before/game{number:06}.jsonl, position {ply}"
         assert "Expected " in before[1] + after[1] and " bits" in before[1] + after[1]
         assert "made the right accusation" in before[2] + after[2]
+        assert "Player 0" not in "".join((grid.title, *before, *after)), "seats count from 1"
     (tmp_path / "replays" / "after" / "game000000.jsonl").write_text("{}")
     assert next(partings(RunFiles(tmp_path))).title.startswith("Deal 1"), "no replay, no table"
 

@@ -7,6 +7,7 @@ from itertools import islice
 from pathlib import Path
 
 from arena.agents.display import ending
+from arena.agents.names import PlayerNames
 from arena.core.action import CHANCE
 from arena.core.errors import ArenaError
 from arena.core.game import Game
@@ -18,6 +19,8 @@ BEFORE, AFTER = "before", "after"
 """Folders of replays: of the starting policy, and of the newest checkpoint on the same deals."""
 SHOWN = 2
 """Games that are shown: the first ones that part, so that nobody chooses them."""
+_SEATS = PlayerNames(())
+"""Names of seats for people, who count them from 1."""
 
 
 def partings(files: RunFiles) -> Iterator[Grid]:
@@ -42,10 +45,8 @@ def _parting(before: Path, after: Path) -> Grid | None:
         courses = [_course(game, *each) for each in zip(replays, (first, second), strict=True)]
     except (ArenaError, OSError):
         return None  # A replay was deleted, or its game is no longer installed.
-    title = (
-        f"Deal {replays[0].header.seed}, {game.seat_names[first.ply.player]} in turn "
-        f"{first.turn_before}"
-    )
+    seat = _SEATS.of(first.ply.player)
+    title = f"Deal {replays[0].header.seed}, {seat} in turn {first.turn_before}"
     names = ("decision", "judged exactly", "end of the game", "replay")
     rows = [(name, *texts) for name, *texts in zip(names, *courses, strict=True) if any(texts)]
     return Grid(title, ["", "before training", "after training"], rows)
@@ -54,10 +55,13 @@ def _parting(before: Path, after: Path) -> Grid | None:
 def _course(game: Game, replay: Replay, parted: Walked) -> Sequence[str]:
     """Return a decision, its judgement by exact knowledge, how the game ended, and its replay."""
     ply, outcome = parted.ply, replay.outcome
-    return (
+    texts = (
         str(ply.decision.action),
         _judgement(game, replay, ply.number, ply.player),
         ending(game, outcome.outcome) if outcome else "",
+    )
+    return (
+        *map(_SEATS.text, texts),
         f"{replay.path.parent.name}/{replay.path.name}, position {ply.number}",
     )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -20,11 +20,9 @@ from pydantic import JsonValue, SecretStr
 
 from arena.core.errors import BackendError, ContextOverflow, FailureCause, UsageError
 from arena.llm.backend import BackendTraits, Choice, Completion, Request, Usage
-from arena.llm.batches import BatchEndpoint, WireAddress
 from arena.llm.environment import address
 from arena.llm.settings import Limits, ModelOverride, Settings
 from backends import PROVIDERS, Provider
-from backends.batch_endpoints import AnthropicBatches, OpenAIBatches
 from backends.litellm_client import ModelInfo, load_litellm, model_arguments
 from backends.litellm_transport import (
     ROUTES_WITH_CLIENT,
@@ -49,11 +47,6 @@ from backends.provider_errors import (
     status_error,
 )
 
-BATCHES: dict[str, type[OpenAIBatches | AnthropicBatches]] = {
-    "openai": OpenAIBatches,
-    "anthropic": AnthropicBatches,
-}
-"""Endpoints of batches, by litellm's route."""
 _FREE_MODEL: dict[str, JsonValue] = {
     "mode": "chat",
     "input_cost_per_token": 0.0,
@@ -97,12 +90,6 @@ class LiteLLMBackend:
             # OpenRouter states the cost of each answer; litellm computes the others from prices.
             has_known_price=info.price is not None or provider.route == "openrouter",
         )
-
-    @property
-    def batch_endpoint(self) -> Callable[[WireAddress], BatchEndpoint] | None:
-        """The provider's endpoint of batches; None if it has none at half the price."""
-        kind = BATCHES.get(self._provider.route) if self._info.halves_batches else None
-        return kind and partial(kind, self._limits, self._key)
 
     async def close(self) -> None:
         await disconnect(id(self))

@@ -6,7 +6,6 @@ Arguments of its `acompletion` that depend on the model: cache marks, thinking, 
 from __future__ import annotations
 
 import logging
-import math
 import os
 import warnings
 from collections.abc import Coroutine, Mapping
@@ -18,7 +17,6 @@ from typing import Any
 from pydantic import JsonValue
 
 from arena.llm.backend import Price, Request, Sampling
-from arena.llm.batches import PRICE_SHARE
 from arena.llm.settings import ModelOverride
 from backends.openai_wire import tool_fields
 
@@ -112,8 +110,6 @@ class ModelInfo:
     max_reply_tokens: int | None
     price: Price | None
     cached_prefix: int | None
-    halves_batches: bool
-    """No other price of batches than half is known."""
 
     @classmethod
     def of(cls, name: str, route: str, override: ModelOverride | None = None) -> ModelInfo:
@@ -150,7 +146,6 @@ class ModelInfo:
             _whole(facts.get("max_output_tokens")),
             _price(facts),
             _cached_prefix(facts, name, route),
-            halves_price(info),
         )
 
     @property
@@ -197,20 +192,6 @@ def _price(facts: Mapping[str, Any]) -> Price | None:
     if prompt is None or reply is None:
         return None
     return Price(prompt, reply, facts.get("cache_read_input_token_cost"))
-
-
-def halves_price(entry: Mapping[str, Any]) -> bool:
-    """Return whether an entry of litellm's table lists no other price of batches than half.
-
-    A few old models of OpenAI cost more in batches. An unknown price is absent or None.
-    """
-    names = ("input_cost_per_token", "output_cost_per_token")
-    prices = ((entry.get(name), entry.get(f"{name}_batches")) for name in names)
-    return all(
-        math.isclose(batched, PRICE_SHARE * price)
-        for price, batched in prices
-        if price is not None and batched is not None
-    )
 
 
 def _cached_prefix(facts: Mapping[str, Any], name: str, route: str) -> int | None:

@@ -1,4 +1,4 @@
-"""Connections of litellm, observed: what went over the wire, and requests that a batch answers."""
+"""Connections of litellm, observed: what went over the wire."""
 
 from __future__ import annotations
 
@@ -11,18 +11,10 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import aiohttp
-from multidict import CIMultiDict, CIMultiDictProxy
 
 from arena.core.text import size_text
-from arena.llm.batches import Sender, WireAddress, current_sender
 from backends.litellm_client import load_litellm
 from backends.provider_errors import parse_retry_after, to_one_line
-
-BATCH_HEADERS = (
-    *("authorization", "x-api-key", "anthropic-version", "anthropic-beta"),
-    *("openai-organization", "openai-project"),
-)
-"""Headers of a call that its batch needs."""
 
 
 @dataclass(slots=True)
@@ -58,9 +50,8 @@ async def _observe(
 ) -> aiohttp.ClientResponse:
     """Record an exchange (aiohttp middleware), and prevent litellm's own second request."""
     exchange = current_exchange.get() or HTTPExchange()
-    sender = current_sender.get()
     try:
-        response = await (_answered(request, sender) if sender else send(request))
+        response = await send(request)
     except aiohttp.ClientConnectionError as error:
         if isinstance(error, TimeoutError):
             raise
@@ -79,45 +70,6 @@ async def _observe(
     # litellm reads a body through this attribute, in chunks.
     response.content = _BoundedBody(response.content, exchange)  # type: ignore[assignment]
     return response
-
-
-async def _answered(request: aiohttp.ClientRequest, sender: Sender) -> aiohttp.ClientResponse:
-    """Let a batch answer a request, instead of a connection."""
-    content = request.body if isinstance(request.body, bytes) else await request.body.as_bytes()
-    headers = ((n, request.headers[n]) for n in BATCH_HEADERS if n in request.headers)
-    answer = await sender(WireAddress(str(request.url), tuple(headers)), content)
-    return _BatchResponse(*answer)
-
-
-class _BatchResponse(aiohttp.ClientResponse):
-    """Response without a connection. The base class sets all other attributes to None."""
-
-    def __init__(self, status: int, content: bytes) -> None:
-        # Not that of the base class, which needs a connection.
-        self.status = status
-        self._cache: dict[str, object] = {}
-        self._headers = CIMultiDictProxy(CIMultiDict({"content-type": "application/json"}))
-        self.content = _WholeBody(content)  # type: ignore[assignment]
-
-    def close(self) -> None:
-        """Do nothing: there is no connection."""
-
-    async def __aexit__(self, *_: object) -> None:
-        """Do nothing: there is no connection."""
-
-
-class _WholeBody:
-    """Body of a response that is here already."""
-
-    def __init__(self, content: bytes) -> None:
-        self.total_bytes = len(content)
-        self._content = content
-
-    def exception(self) -> None:
-        """Return None: nothing can break."""
-
-    async def iter_chunked(self, _size: int) -> AsyncIterator[bytes]:
-        yield self._content
 
 
 class _BoundedBody:

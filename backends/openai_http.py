@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import httpx
 from pydantic import BaseModel, Field, SecretStr, ValidationError
@@ -101,102 +100,6 @@ def usable_network() -> Iterator[None]:
         ) from error
 
 
-class HTTPCalls:
-    """HTTP requests to one server, whose failures are BackendErrors without the key.
-
-    `source`, a URL, precedes the texts of errors, and `hint` ends that of a server which cannot be
-    reached.
-    """
-
-    def __init__(self, source: str, key: str, limits: Limits, hint: str = "") -> None:
-        self._source, self._key, self._limits, self._hint = source, key, limits, hint
-        timeout = httpx.Timeout(limits.read_timeout, connect=limits.connect_timeout)
-        with usable_network():
-            ssl_context = httpx.create_ssl_context()
-            self._clients = [
-                httpx.AsyncClient(verify=ssl_context, timeout=timeout, limits=ONE_CONNECTION)
-                for _ in range(limits.concurrency)
-            ]
-        # Last in, first out: the client that was used last has a warm connection.
-        self._idle_clients: asyncio.LifoQueue[httpx.AsyncClient] = asyncio.LifoQueue()
-        for each in self._clients:
-            self._idle_clients.put_nowait(each)
-
-    async def close(self) -> None:
-        for client in self._clients:
-            await client.aclose()
-
-    async def fetch(
-        self, method: str, url: str, longest: int, media: str = "", **content: Any
-    ) -> bytes:
-        """Return the body of a response with status 200, of at most `longest` bytes.
-
-        Raises BackendError otherwise, also unless the content type contains `media`. `content` has
-        further arguments of httpx.
-        """
-        try:
-            # httpx has timeouts per read and per connection only, so a slow server could send
-            # one byte at a time; this limits the whole call.
-            async with asyncio.timeout(self._limits.call_timeout):
-                client = await self._idle_clients.get()
-                try:
-                    # Streaming, so that a body over the limit is not read to its end.
-                    async with client.stream(method, url, **content) as response:
-                        return await self._read(response, longest, media)
-                finally:
-                    self._idle_clients.put_nowait(client)
-        except (TimeoutError, httpx.TimeoutException) as error:
-            failure = self._timeout_error(error)
-        except httpx.RequestError as error:
-            failure = self._request_error(error)
-        raise failure  # Outside any `except`: httpx's exceptions hold the request with its key.
-
-    async def _read(self, response: httpx.Response, longest: int, media: str) -> bytes:
-        chunks: list[bytes] = []
-        size = 0
-        async for chunk in response.aiter_bytes():
-            chunks.append(chunk)
-            size += len(chunk)
-            if size > longest:  # A Content-Length header may be missing or wrong.
-                raise self._bad_response(f"answered more than {size_text(longest)}")
-        raw = b"".join(chunks)
-        if response.status_code != 200:
-            text = raw[:MAX_ERROR_BYTES].decode(errors="replace")
-            wait = parse_retry_after(response.headers.get("retry-after"))
-            error = status_error(response.status_code, text, self._source, wait, self._key)
-            raise with_bill(error, raw)
-        content_type = response.headers.get("content-type", media)
-        if media not in content_type.lower():
-            raise self._bad_response(f"answered {content_type} instead of {media.upper()}")
-        return raw
-
-    def _bad_response(self, problem: str) -> BackendError:
-        message = safe_excerpt(f"{self._source} {problem}", self._key)
-        return BackendError(message, "bad_response", retryable=True)
-
-    def _timeout_error(self, error: Exception) -> BackendError:
-        limits = self._limits
-        if isinstance(error, httpx.ConnectTimeout):
-            problem = f"no connection within {limits.connect_timeout:g} s"
-        elif isinstance(error, httpx.ReadTimeout | httpx.WriteTimeout):
-            problem = f"no data for {limits.read_timeout:g} s"
-        else:
-            problem = f"no response within {limits.call_timeout:g} s"
-        return BackendError(f"{self._source}: {problem}", "timeout", retryable=True)
-
-    def _request_error(self, error: httpx.RequestError) -> BackendError:
-        reason = safe_excerpt(str(error), self._key) or type(error).__name__
-        if isinstance(error, httpx.ConnectError):
-            message = f"cannot connect to {self._source} ({reason}){self._hint}"
-            return BackendError(message, "connection", retryable=True)
-        if isinstance(error, httpx.DecodingError):
-            return self._bad_response(f"answered with data that cannot be decoded ({reason})")
-        if isinstance(error, httpx.LocalProtocolError | httpx.UnsupportedProtocol):
-            return BackendError(f"{self._source}: {reason}", "bad_request")
-        message = f"the connection to {self._source} broke ({reason})"
-        return BackendError(message, "connection", retryable=True)
-
-
 class ModelCard(BaseModel):
     """A model in the answer of GET /models."""
 
@@ -246,14 +149,26 @@ class HTTPBackend:
         self._headers = {"accept": "application/json"}
         if self._key:
             self._headers["authorization"] = f"Bearer {self._key}"
-        self._calls = HTTPCalls(url, self._key, limits, hint)
+        self._limits, self._hint = limits, hint
+        timeout = httpx.Timeout(limits.read_timeout, connect=limits.connect_timeout)
+        with usable_network():
+            ssl_context = httpx.create_ssl_context()
+            self._clients = [
+                httpx.AsyncClient(verify=ssl_context, timeout=timeout, limits=ONE_CONNECTION)
+                for _ in range(limits.concurrency)
+            ]
+        # Last in, first out: the client that was used last has a warm connection.
+        self._idle_clients: asyncio.LifoQueue[httpx.AsyncClient] = asyncio.LifoQueue()
+        for each in self._clients:
+            self._idle_clients.put_nowait(each)
         # One query at a time; all other calls wait for its result.
         self._looking_up = asyncio.Lock()
         self._is_vllm: bool | None = None
         """None until the server's list of models says so."""
 
     async def close(self) -> None:
-        await self._calls.close()
+        for client in self._clients:
+            await client.aclose()
 
     async def complete(self, request: Request) -> Completion:
         """Answer with the model of this backend."""
@@ -306,7 +221,71 @@ class HTTPBackend:
     async def _fetch(
         self, method: str, path: str, longest: int, content: bytes | None = None
     ) -> bytes:
+        """Return the body of a JSON response with status 200, of at most `longest` bytes.
+
+        Raises BackendError, without the key, for any other.
+        """
         headers = self._headers | ({"content-type": "application/json"} if content else {})
-        return await self._calls.fetch(
-            method, self.url + path, longest, "json", content=content, headers=headers
-        )
+        url = self.url + path
+        try:
+            # httpx has timeouts per read and per connection only, so a slow server could send
+            # one byte at a time; this limits the whole call.
+            async with asyncio.timeout(self._limits.call_timeout):
+                client = await self._idle_clients.get()
+                try:
+                    # Streaming, so that a body over the limit is not read to its end.
+                    call = client.stream(method, url, content=content, headers=headers)
+                    async with call as response:
+                        return await self._read(response, longest)
+                finally:
+                    self._idle_clients.put_nowait(client)
+        except (TimeoutError, httpx.TimeoutException) as error:
+            failure = self._timeout_error(error)
+        except httpx.RequestError as error:
+            failure = self._request_error(error)
+        raise failure  # Outside any `except`: httpx's exceptions hold the request with its key.
+
+    async def _read(self, response: httpx.Response, longest: int) -> bytes:
+        chunks: list[bytes] = []
+        size = 0
+        async for chunk in response.aiter_bytes():
+            chunks.append(chunk)
+            size += len(chunk)
+            if size > longest:  # A Content-Length header may be missing or wrong.
+                raise self._bad_response(f"answered more than {size_text(longest)}")
+        raw = b"".join(chunks)
+        if response.status_code != 200:
+            text = raw[:MAX_ERROR_BYTES].decode(errors="replace")
+            wait = parse_retry_after(response.headers.get("retry-after"))
+            error = status_error(response.status_code, text, self.url, wait, self._key)
+            raise with_bill(error, raw)
+        content_type = response.headers.get("content-type", "json")
+        if "json" not in content_type.lower():
+            raise self._bad_response(f"answered {content_type} instead of JSON")
+        return raw
+
+    def _bad_response(self, problem: str) -> BackendError:
+        message = safe_excerpt(f"{self.url} {problem}", self._key)
+        return BackendError(message, "bad_response", retryable=True)
+
+    def _timeout_error(self, error: Exception) -> BackendError:
+        limits = self._limits
+        if isinstance(error, httpx.ConnectTimeout):
+            problem = f"no connection within {limits.connect_timeout:g} s"
+        elif isinstance(error, httpx.ReadTimeout | httpx.WriteTimeout):
+            problem = f"no data for {limits.read_timeout:g} s"
+        else:
+            problem = f"no response within {limits.call_timeout:g} s"
+        return BackendError(f"{self.url}: {problem}", "timeout", retryable=True)
+
+    def _request_error(self, error: httpx.RequestError) -> BackendError:
+        reason = safe_excerpt(str(error), self._key) or type(error).__name__
+        if isinstance(error, httpx.ConnectError):
+            message = f"cannot connect to {self.url} ({reason}){self._hint}"
+            return BackendError(message, "connection", retryable=True)
+        if isinstance(error, httpx.DecodingError):
+            return self._bad_response(f"answered with data that cannot be decoded ({reason})")
+        if isinstance(error, httpx.LocalProtocolError | httpx.UnsupportedProtocol):
+            return BackendError(f"{self.url}: {reason}", "bad_request")
+        message = f"the connection to {self.url} broke ({reason})"
+        return BackendError(message, "connection", retryable=True)

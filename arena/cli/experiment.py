@@ -185,10 +185,7 @@ class MeasureOptions(ExecutorOptions, ModelOptions):
     """Continue the run in --out."""
     max_concurrent: int | None = setting(None, ge=1, le=MOST_GAMES)
     """Games played at the same time, if models play. Default: 16, or fewer if the
-    cache of an embedded model holds fewer chats, or all with --batch."""
-    batch: bool = setting(False, MODELS, flag="--batch")
-    """Ask hosted models through the batches of their provider, at half the price: each decision
-    takes minutes to hours, in all games at once."""
+    cache of an embedded model holds fewer chats."""
     dry_run: bool = setting(False, MODELS, flag="--dry-run")
     """Estimate calls, tokens and cost from a few games of bots, without calling a model."""
 
@@ -208,7 +205,6 @@ def match_of(
     models: ModelOptions,
     specs: Sequence[str],
     dry_run: bool = False,
-    batch: bool = False,
 ) -> tuple[Match, LLMService | None]:
     """Return the set-up of games with these players, and the service if one of them is a model.
 
@@ -219,13 +215,9 @@ def match_of(
     if any(Spec.parse(spec).is_human for spec in specs):
         raise UsageError("people are not measured; use 'human' in arena play")
     turns, with_models = options.max_turns, has_models(specs)
-    if batch and not with_models:
-        raise UsageError("--batch is for hosted models, and none of the players is one")
-    llm = models.service(dry_run, batch) if with_models else None
+    llm = models.service(dry_run) if with_models else None
     chat = models.chat_options(game, specs, turns, llm) if with_models else None
-    match = Match(game, text_level=options.text_level, chat=chat, max_turns=turns)
-    # A batch may take a day.
-    return replace(match, decision_seconds=None) if batch else match, llm
+    return Match(game, text_level=options.text_level, chat=chat, max_turns=turns), llm
 
 
 class ExperimentRun:
@@ -251,16 +243,12 @@ class ExperimentRun:
         """Flags that continue this run, if they are not `--resume --out` and its folder."""
         if options.resume and options.out is None:
             raise UsageError("--resume: name the folder of the run with --out")
-        self._match, self.llm = match_of(
-            game, options, options, self.specs, options.dry_run, options.batch
-        )
+        self._match, self.llm = match_of(game, options, options, self.specs, options.dry_run)
         chat = self._match.chat
         self._settings: dict[str, JsonValue] = {
             "text_level": options.text_level,
             "max_turns": options.max_turns,
             "models": chat.to_json() if chat else None,
-            # So that the answers of batches that are on their way are not asked for again.
-            **({"batch": True} if options.batch else {}),
             **settings,
         }
         names = [redacted(spec) for spec in self.specs]
@@ -327,12 +315,10 @@ class ExperimentRun:
             stored["models"] = present["models"]
         return {name: value for name, value in stored.items() if present.get(name) != value}
 
-    def _concurrent(self, games: int) -> int:
+    def _concurrent(self) -> int:
         """Return the number of games of models that are played at the same time."""
         if self.options.max_concurrent:
             return self.options.max_concurrent
-        if self.options.batch:
-            return max(1, min(games, MOST_GAMES))
         # With more games, a cache would lose each chat before its next turn.
         llm = self.llm
         kept = [llm.traits(spec).kept_chats for spec in llm.models(self.specs)] if llm else []
@@ -426,14 +412,12 @@ class ExperimentRun:
         async with AsyncExitStack() as stack:
             llm = await stack.enter_async_context(self.llm) if self.llm else None
             missing = len(slots) - len(earlier)
-            if llm and self.options.batch:
-                llm.keep_batches(results.folder)
             if llm and self.options.probe and missing:
                 await probe_models(llm, self.specs)
             executor = await stack.enter_async_context(self.options.make_executor(len(slots), llm))
             progress = stack.enter_context(progress_bar())
             # With two games per worker, no worker waits for its next game.
-            wanted = self._concurrent(missing) if llm else 2 * executor.workers
+            wanted = self._concurrent() if llm else 2 * executor.workers
             max_concurrent = games_that_fit(min(wanted, len(slots)), slots[0].specs)
             bar = progress.add_task(self.game.name, total=len(slots))
             finished = run_schedule(

@@ -172,13 +172,13 @@ class ModelOptions(RunLimits):
 
         return system_prompt(self.prompt, game, self.answers, game.turn_limit(max_turns))
 
-    def service(self, dry_run: bool = False, batches: bool = False) -> LLMService:
+    def service(self, dry_run: bool = False) -> LLMService:
         """Return the service of these flags; for a dry run one without keys and files."""
         from arena.llm.service import LLMService
 
         settings = KeylessSettings.load() if dry_run else None
         cache = None if dry_run else self.cache
-        return LLMService(settings, self, cache=cache, batches=batches)
+        return LLMService(settings, self, cache=cache)
 
 
 async def probe_models(llm: LLMService, specs: Iterable[str]) -> None:
@@ -199,8 +199,7 @@ def default_chat(specs: Iterable[str], llm: LLMService | None) -> ChatMode:
     """Return the form of the chat that should cost least.
 
     Local servers keep a growing chat in memory, and models that were trained here know only such a
-    chat. A hosted model is billed for all of it, so that its cache has to be cheap; no cache of
-    prompts lasts from one batch to the next.
+    chat. A hosted model is billed for all of it, so that its cache has to be cheap.
     """
     from backends import PROVIDERS
 

@@ -192,8 +192,6 @@ class BackendTraits:
     cached_prefix: int | None = None
     """Tokens of the shortest prefix that the provider's cache of prompts holds; None without one,
     or if it is unknown."""
-    by_batch: bool = False
-    """Batches answer: hours later, at half the price."""
     versions: tuple[tuple[int, float], ...] = ()
     """Versions of the weights, each with its probability, of which a player draws one at the start
     of a game and names it in all its requests (`policy_version`)."""
@@ -204,8 +202,7 @@ class BackendTraits:
 class Backend(Protocol):
     """Answers chat requests for one model. Used in one event loop; called many times at once.
 
-    A backend may have the attributes `traits` (see `traits_of`) and `batch_endpoint` (see
-    `BatchedBackend`).
+    A backend may have the attribute `traits` (see `traits_of`).
     """
 
     model: str

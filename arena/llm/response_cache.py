@@ -103,13 +103,9 @@ class ResponseCache:
         self._lines.seek(self._end)
         # The last line may still be written.
         while (line := self._lines.readline()).endswith(b"\n"):
-            key, _, text = line.partition(b" ")
-            self._note(key.decode(errors="replace"), text, self._end)
+            key, _, _ = line.partition(b" ")
+            self._places[key.decode(errors="replace")] = self._end
             self._end += len(line)
-
-    def _note(self, key: str, text: bytes, place: int) -> None:
-        """Take in the line at an offset."""
-        self._places[key] = place
 
     def _give_up(self, error: OSError) -> None:
         self._is_sound = False

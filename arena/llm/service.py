@@ -26,17 +26,9 @@ from arena.llm.backend import (
     Completion,
     Layer,
     Message,
-    Price,
     Request,
     Sampling,
     traits_of,
-)
-from arena.llm.batches import (
-    BATCHES,
-    PRICE_SHARE,
-    WITHOUT_HASTE,
-    BatchedBackend,
-    BatchJournal,
 )
 from arena.llm.budget import Budget, WithinBudget, unknown_price
 from arena.llm.ledger import FallbackGuard, Ledger, Tallied, Tally
@@ -80,8 +72,7 @@ class LLMService:
     gets the rest. `limits` are those of the whole run: its budget (see `Budget`), the price of
     models whose provider states none, and the fallback moves that stop it (see `FallbackGuard`).
     `cache` is the file of a `ResponseCache`. `notify` gets messages for people, for example about a
-    backend that is down. With `batches`, the batch endpoints of providers answer, at half the price
-    (`keep_batches`).
+    backend that is down.
     """
 
     def __init__(
@@ -90,16 +81,10 @@ class LLMService:
         limits: RunLimits | None = None,
         *,
         cache: Path | None = None,
-        batches: bool = False,
         notify: Callable[[str], None] = notify_on_stderr,
     ) -> None:
         """Raises UsageError for bad settings, ArenaError for a cache that fails."""
         settings = settings if settings is not None else Settings.load()
-        if batches and cache is not None:
-            raise UsageError(
-                f"cache={cache} and --batch exclude each other: with --batch the folder of the run "
-                "keeps the answers"
-            )
         self.settings = settings
         self.ledger = Ledger()
         known = catalog().names("backend")
@@ -113,7 +98,6 @@ class LLMService:
         self._limits = limits or RunLimits(max_fallbacks=0)
         budget = self._limits.max_cost, self._limits.token_limit
         self._budget = None if budget == (None, None) else Budget(*budget, self.ledger)
-        self._by_batches = batches
         self._cache = ResponseCache(cache, notify) if cache is not None else None
         self._shared_limits: dict[str, SharedLimits] = {}
         self._routes: dict[str, Route] = {}
@@ -144,24 +128,16 @@ class LLMService:
         if spec in self._routes:
             raise UsageError(f"{redacted(spec)} has a backend already")
         budget = None if is_trained else self._budget
-        if self._by_batches:
-            backend = self._batched(spec, backend)
         traits = traits_of(backend)
         if stated := self.settings.models.get(spec):
             traits = stated.applied(traits)
-        price = traits.price or self._limits.price
-        if price and traits.by_batch:
-            cached = price.cached and PRICE_SHARE * price.cached
-            price = Price(PRICE_SHARE * price.input, PRICE_SHARE * price.output, cached)
-        traits = replace(traits, price=price)
+        traits = replace(traits, price=traits.price or self._limits.price)
         is_priced = traits.price is not None or traits.has_known_price
         if budget is not None and budget.max_cost is not None and not is_priced:
             raise UsageError(unknown_price(redacted(spec)))
         name = provider_name(spec, backend)
         if name not in self._shared_limits:
             limits = self.settings.service.limits(Spec.parse(spec).prefix)
-            if traits.by_batch:
-                limits = limits.model_copy(update=WITHOUT_HASTE)
             self._shared_limits[name] = SharedLimits(name, limits, self._notify)
         tally = Tally() if is_trained else self.ledger.tally(redacted(spec))
         guard = FallbackGuard(
@@ -169,32 +145,6 @@ class LLMService:
         )
         shared = self._shared_limits[name]
         self._routes[spec] = Route(redacted(spec), backend, traits, shared, tally, guard, budget)
-
-    def _batched(self, spec: str, backend: Backend) -> Backend:
-        """Return the backend on its provider's batches; a model of this machine as it is."""
-        if endpoint_at := getattr(backend, "batch_endpoint", None):
-            limits = self.settings.service.limits(Spec.parse(spec).prefix)
-            return BatchedBackend(redacted(spec), backend, endpoint_at, limits, self._notify)
-        if traits_of(backend).is_remote:
-            raise UsageError(
-                f"--batch: {redacted(spec)} has no batch endpoint at half the price that arena "
-                "knows (most models of openai:… and anthropic:… have one); leave out --batch"
-            )
-        return backend
-
-    def keep_batches(self, folder: Path) -> None:
-        """Keep answers and batches in the folder of the run. Call it before the first game.
-
-        Raises UsageError if batches answer for no model, ArenaError if the file cannot be opened.
-        """
-        batched = [
-            r.backend for r in self._routes.values() if isinstance(r.backend, BatchedBackend)
-        ]
-        if not batched:
-            raise UsageError("--batch: no player is a model of a provider with batches")
-        self._cache = journal = BatchJournal(folder / BATCHES, self._notify)
-        for backend in batched:
-            backend.journal = journal
 
     async def complete(self, spec: str, request: Request, *, is_check: bool = False) -> Completion:
         """Answer a request; a check is not repeated after a timeout.
@@ -213,19 +163,15 @@ class LLMService:
         layer: Layer = Sent(route.backend, name, route.traits, tally, shared.breaker, self._notify)
         if budget is not None:
             layer = WithinBudget(layer, budget, name, route.traits.price, shared.breaker, tally)
-        if not route.traits.by_batch:  # Any number of calls may wait for a batch.
-            layer = InSlot(layer, shared)
+        layer = InSlot(layer, shared)
         layer = Retried(layer, name, shared.limits, shared.breaker, tally)
         if self._cache is not None:
             layer = Cached(layer, spec, self._cache, tally)
         return Tallied(layer, tally)
 
     def game(self, specs: Iterable[str]) -> AbstractAsyncContextManager[None]:
-        """Wait until the budget covers one more game of these players; see `Budget.game`.
-
-        With batches all games go on together: the budget bounds their calls alone.
-        """
-        if self._budget is None or self._by_batches:
+        """Wait until the budget covers one more game of these players; see `Budget.game`."""
+        if self._budget is None:
             return nullcontext()
         is_paid = any(self._route(spec).budget for spec in self.models(specs))
         return self._budget.game() if is_paid else nullcontext()
@@ -243,7 +189,7 @@ class LLMService:
         """
         route = self._route(spec)
         traits = route.traits
-        # With a cache the run may need no server at all, and a batch is a long way for one request.
+        # With a cache the run may need no server at all.
         if self._cache is not None or not traits.is_remote:
             return
         room = THINKING_PROBE_TOKENS if traits.always_thinks else PROBE_TOKENS

@@ -66,9 +66,6 @@ class Limits(BaseModel):
     patience: float = Field(
         60.0, ge=0, description="How long to wait for a backend that is down before giving up."
     )
-    batch_seconds: float = Field(
-        2.0, gt=0, description="Without a new request, after which a batch is submitted."
-    )
 
 
 CACHED_SHARE = 0.1

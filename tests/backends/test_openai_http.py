@@ -19,8 +19,6 @@ from provider_calls import ASK, KEY, answer, fault, settings
 
 from arena.core.errors import BackendError, UsageError
 from arena.llm.backend import Request, Sampling, Token, Usage
-from arena.llm.batches import WireAddress
-from backends.batch_endpoints import OpenAIBatches
 from backends.openai_http import HTTPBackend, art, http_backend
 from backends.openai_wire import (
     chat_request,
@@ -212,8 +210,6 @@ def test_a_connection_that_cannot_be_set_up_names_the_variables(
     monkeypatch.setenv(variable, value)
     with pytest.raises(UsageError, match=f"no connections can be made: .*{variable}"):
         http_backend("//server/v1#tiny", settings())
-    with pytest.raises(UsageError, match=variable):
-        OpenAIBatches(settings().service.limits("openai"), "", WireAddress("", ()))
 
 
 def test_art_is_the_server_at_art_wrapper_url(

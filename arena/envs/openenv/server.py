@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
-from fastapi.responses import JSONResponse
 from openenv.core.env_server.http_server import create_fastapi_app
 from openenv.core.env_server.interfaces import Environment
 from openenv.core.env_server.mcp_types import (
@@ -20,6 +19,7 @@ from openenv.core.env_server.mcp_types import (
     ToolErrorType,
 )
 from openenv.core.env_server.types import ConcurrencyConfig, EnvironmentMetadata
+from starlette.responses import JSONResponse
 
 from arena.agents.chat import full_rules
 from arena.core.errors import ActionError, ArenaError, InvalidAction, UsageError

@@ -83,10 +83,7 @@ COMMANDS = {
     ),
     "openenv": CommandEntry(
         "Serve games as environments of OpenEnv.",
-        commands={
-            "serve": CommandEntry("Serve a game.", "openenv:serve"),
-            "package": CommandEntry("Write an environment package.", "openenv:package"),
-        },
+        commands={"serve": CommandEntry("Serve a game.", "openenv:serve")},
     ),
     "verifiers": CommandEntry(
         "Package games as environments of verifiers.",

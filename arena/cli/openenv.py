@@ -7,18 +7,17 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from arena.cli.options import ModelOptions, OutputOptions, TextOptions, has_models
-from arena.cli.terminal import print_result, settle_accounts
-from arena.core.errors import UsageError
-from arena.core.spec import Spec, redacted, split_specs
+from arena.cli.options import ModelOptions, TextOptions, has_models
+from arena.cli.terminal import settle_accounts
+from arena.core.spec import split_specs
 from arena.core.text import pluralize
-from arena.llm.config import Config, argument, setting
+from arena.llm.config import setting
 from arena.plugins.catalog import require
 
 if TYPE_CHECKING:
     from arena.core.game import Game
     from arena.envs.hosting import HostedGame
-    from arena.envs.openenv.server import Scoring, StepRewards
+    from arena.envs.openenv import Scoring, StepRewards
     from arena.episodes.match import Match, Watcher
     from arena.llm.service import LLMService
 
@@ -30,27 +29,7 @@ BODIES = 64
 """Bodies of the largest size that may be in progress at once."""
 
 
-class OpponentOptions(Config):
-    """The other seats and the reward of an environment."""
-
-    opponents: list[str] = setting([])
-    """SPEC[,SPEC…] of the other seats; too few are repeated. Default: the game's default bot."""
-    reward: str = setting("")
-    """Terms and weights, e.g. win=1,entropy_removed=0.5. Default: the return."""
-
-    @property
-    def specs(self) -> list[str]:
-        """The SPECs of the opponents."""
-        return [spec for text in self.opponents for spec in split_specs(text)]
-
-    def score(self, game: Game) -> Scoring | None:
-        """Return the function of the reward. Raises UsageError for an unknown term."""
-        from trainers.rewards import Rewards
-
-        return Rewards.parse(self.reward, game).score if self.reward else None
-
-
-class HostingOptions(TextOptions, OpponentOptions, ModelOptions):
+class HostingOptions(TextOptions, ModelOptions):
     """Options of `arena openenv serve`."""
 
     short_help = (
@@ -61,6 +40,10 @@ class HostingOptions(TextOptions, OpponentOptions, ModelOptions):
         "arena openenv serve kuhn_poker --opponents openai:gpt-4o-mini",
     )
 
+    opponents: list[str] = setting([])
+    """SPEC[,SPEC…] of the other seats; too few are repeated. Default: the game's default bot."""
+    reward: str = setting("")
+    """Terms and weights, e.g. win=1,entropy_removed=0.5. Default: the return."""
     host: str = setting("127.0.0.1")
     """Where to listen; beyond this machine ARENA_API_KEY is needed."""
     port: int = setting(8000, ge=0, le=65535)
@@ -77,11 +60,22 @@ class HostingOptions(TextOptions, OpponentOptions, ModelOptions):
     out: Path | None = setting(None)
     """Folder for replays. Default: none are kept."""
 
+    @property
+    def specs(self) -> list[str]:
+        """The SPECs of the opponents."""
+        return [spec for text in self.opponents for spec in split_specs(text)]
+
+    def score(self, game: Game) -> Scoring | None:
+        """Return the function of the reward. Raises UsageError for an unknown term."""
+        from trainers.rewards import Rewards
+
+        return Rewards.parse(self.reward, game).score if self.reward else None
+
     def step_rewards(self, game: Game) -> StepRewards | None:
         """Return the rewards of --credit. Raises UsageError if the game values no decisions."""
         if self.credit == "game":
             return None
-        from arena.envs.openenv.server import StepRewards
+        from arena.envs.openenv import StepRewards
         from trainers.credit import GAME, Credit
 
         credit = Credit.judged(game)
@@ -121,7 +115,7 @@ def serve(options: HostingOptions) -> int:
 
 async def _serve(hosted: HostedGame, server: HostingOptions, llm: LLMService | None) -> None:
     """Serve until a signal. Raises UsageError for a public address without a key."""
-    from arena.envs.openenv.server import make_app
+    from arena.envs.openenv import make_app
     from arena.http.access import Guard
     from arena.http.server import ListeningSocket, run_server
 
@@ -148,53 +142,3 @@ async def _serve(hosted: HostedGame, server: HostingOptions, llm: LLMService | N
                 drain_seconds=DRAIN_SECONDS,
                 websocket_bytes=MESSAGE_BYTES,
             )
-
-
-class EnvironmentPackageOptions(TextOptions, OpponentOptions, OutputOptions):
-    """Options of `arena openenv package`."""
-
-    directory: Path = argument()
-    """A new folder for the package."""
-    name: str = setting("")
-    """Name of the package. Default: arena_GAME."""
-    reward_range: str = setting("")
-    """LOW,HIGH of --reward. Default: the range of the game's return."""
-
-
-def package(options: EnvironmentPackageOptions) -> int:
-    """Write a complete environment package: server, client, Dockerfile, validation.
-
-    The opponents are bots. Its validation holds a game of bot:oracle and one of bot:random.
-    """
-    require("arena openenv", ("openenv",), "openenv")
-    from arena.envs.hosting import HostedGame
-    from arena.envs.openenv.package import write_package
-
-    for spec in options.specs:
-        if Spec.parse(spec).prefix != "bot":
-            raise UsageError(
-                f"--opponents {redacted(spec)}: a package is validated by recorded games, which "
-                "need bots; 'arena openenv serve' takes any player"
-            )
-    game, directory = options.make_game(), options.directory
-    hosted = HostedGame(game, options.specs, options.text_level, options.max_turns)
-    score, bounds = options.score(game), _bounds(options.reward_range)
-    written, *files = write_package(hosted, directory, options.name, options.reward, score, bounds)
-    text = (
-        f"{directory}: the package {written}, {len(files)} files\n"
-        f"Check it: openenv validate {directory}   Serve it: "
-        f"python -m {written}.server.app, after pip install {directory}"
-    )
-    print_result(options.as_json, {"package": written, "files": files}, text)
-    return 0
-
-
-def _bounds(text: str) -> tuple[float, float] | None:
-    """Return the range of --reward-range. Raises UsageError."""
-    if not text:
-        return None
-    try:
-        low, high = map(float, text.split(","))
-    except ValueError:
-        raise UsageError(f"--reward-range {text}: give LOW,HIGH, for example 0,1.5") from None
-    return low, high

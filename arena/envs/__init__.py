@@ -1,1 +1,1 @@
-"""Games behind the interfaces of Gymnasium, PettingZoo, OpenEnv, MCP and inspect_ai."""
+"""Games behind the interfaces of Gymnasium, PettingZoo, OpenEnv and MCP."""

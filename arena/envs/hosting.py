@@ -1,4 +1,4 @@
-"""A game whose seats the sessions of other programs play: of OpenEnv, MCP and inspect_ai."""
+"""A game whose seats the sessions of other programs play: of OpenEnv and MCP."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from datasets import Dataset
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenizerBase
 from trl import GRPOConfig, GRPOTrainer
 
-from arena.envs.openenv.protocol import GameClient, call
+from arena.envs.openenv import GameClient, call
 
 # The bundled model knows three roles. A call of `reply` is its own text, an answer to it is news.
 TEMPLATE = """\

@@ -11,15 +11,13 @@ from arena.cli import run
 
 
 @pytest.mark.skipif(find_spec("openenv") is not None, reason="openenv is installed")
-@pytest.mark.parametrize("command", ["serve cluedo", "package cluedo new"])
 def test_a_missing_library_is_named_with_its_extra(
-    command: str,
     capsys: pytest.CaptureFixture[str],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert run(["openenv", *command.split()]) == 1
+    assert run(["openenv", "serve", "cluedo"]) == 1
     error = capsys.readouterr().err
     assert "[openenv]'" in error and error.count("\n") == 1
     assert not list(tmp_path.iterdir())

@@ -32,8 +32,7 @@ from websockets.sync.client import ClientConnection, connect
 from arena.core.action import CHANCE, Action, Step
 from arena.core.game import Game
 from arena.envs.hosting import HostedGame
-from arena.envs.openenv.protocol import GameClient, GameObservation, call
-from arena.envs.openenv.server import GameEnvironment, make_app
+from arena.envs.openenv import GameClient, GameEnvironment, GameObservation, call, make_app
 from arena.episodes import session as session_module
 from arena.episodes.match import Watcher, play
 from arena.episodes.session import GameSession

@@ -116,8 +116,7 @@ def test_openenv(games: list[Trained]) -> None:
     """Each reply of a game is a step; the last one has the share of the game's reward too."""
     pytest.importorskip("openenv.core", reason="needs openenv: make test-openenv")
     from arena.cli.openenv import HostingOptions
-    from arena.envs.openenv.protocol import call
-    from arena.envs.openenv.server import GameEnvironment
+    from arena.envs.openenv import GameEnvironment, call
 
     steps = HostingOptions(game="cluedo", credit="judged").step_rewards(CLUEDO)
 

@@ -8,23 +8,26 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from importlib.resources import files
 from pathlib import Path
 from pprint import pformat
+from string import Template
 
 from pydantic import JsonValue
 
 from arena.agents.seating import default_opponent, make_agent
-from arena.core.errors import UsageError
+from arena.core.errors import ArenaError, UsageError
 from arena.core.game import Game
 from arena.core.spec import Spec
 from arena.core.version import __version__
-from arena.envs.templates import filled_templates, write_files
 from arena.episodes.match import Match
 from arena.plugins.catalog import catalog
 from trainers.rewards import Rewards, default_reward
 
 MODEL = "model"
 """Player of a seat whose model verifiers serves."""
+SUFFIX = ".tmpl"
+"""Suffix of a template: its file is no module of this package."""
 
 
 def write_package(
@@ -58,9 +61,19 @@ def write_package(
             f"| `{term.name}` | {term.about} |" for term in Rewards.parse("", game).describe()
         ),
     }
-    texts = filled_templates("trainers.verifiers", values)
+    templates = files("trainers.verifiers").joinpath("template")
+    texts = {
+        entry.name.removesuffix(SUFFIX): Template(entry.read_text("utf-8")).substitute(values)
+        for entry in templates.iterdir()
+        if entry.name.endswith(SUFFIX)
+    }
     texts[f"{module}/__init__.py"] = texts.pop("package.py")
-    write_files(folder, texts)
+    try:
+        (folder / module).mkdir(parents=True, exist_ok=True)
+        for path, text in texts.items():
+            (folder / path).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ArenaError(f"cannot write {folder}: {error.strerror}") from error
     return name
 
 

@@ -229,7 +229,6 @@ class Attempt(BaseModel):
     cached_tokens: int = Field(default=0, description="Of the prompt, not computed again.")
     reasoning_tokens: int = Field(default=0, description="Of the completion, for thinking.")
     cost: float | None = None
-    cached: bool = Field(default=False, description="Answered from the response cache.")
     seconds: float = 0.0
     prompt_token_ids: tuple[int, ...] = ()
     tokens: tuple[tuple[int | None, float, float | None], ...] = Field(
@@ -258,9 +257,7 @@ class Attempt(BaseModel):
                 "engine": completion.engine if completion.engine != completion.model else "",
                 "policy_version": completion.policy_version,
                 **asdict(completion.usage),
-                # An answer from the cache is not paid for again.
-                "cost": 0.0 if completion.cached else completion.cost,
-                "cached": completion.cached,
+                "cost": completion.cost,
                 "seconds": round(completion.seconds, 6),
                 # Prompt ids are only of use together with the tokens of the answer.
                 "prompt_token_ids": completion.prompt_token_ids if choice.tokens else (),

@@ -69,8 +69,7 @@ class BeliefObserver:
             "reply": completion.text,
             "prompt_tokens": completion.usage.prompt_tokens,
             "completion_tokens": completion.usage.completion_tokens,
-            # An answer from the cache is not paid for again.
-            "cost": 0.0 if completion.cached else completion.cost,
+            "cost": completion.cost,
             **observation.game.text.read_beliefs(completion.text, observation),
         }
 

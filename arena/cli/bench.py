@@ -175,9 +175,6 @@ def _remaining(options: RunOptions, run: ExperimentRun) -> RunOptions:
         spent = run.llm.ledger.total()
         if options.max_cost is not None:
             left["max_cost"] = max(0.0, options.max_cost - spent.cost)
-        if options.token_limit is not None:
-            used = spent.prompt_tokens + spent.completion_tokens
-            left["token_limit"] = max(0, options.token_limit - used)
     return options.model_copy(update=left)
 
 

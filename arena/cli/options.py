@@ -6,7 +6,6 @@ import sys
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from arena.agents.chat import THINKING_ROOM, AnswerForm, ChatMode, ChatOptions, Fallback
@@ -125,8 +124,6 @@ class ModelOptions(RunLimits):
     """Longest reply in tokens, thinking included. Default: 1024, and more for models that think."""
     reasoning_effort: ReasoningEffort | None = setting(None, MODELS)
     """Thinking before each reply. Default: the provider's."""
-    cache: Path | None = setting(None, MODELS, flag=False)
-    """File of replies; an equal request is answered from it."""
 
     def chat_options(
         self,
@@ -173,12 +170,11 @@ class ModelOptions(RunLimits):
         return system_prompt(self.prompt, game, self.answers, game.turn_limit(max_turns))
 
     def service(self, dry_run: bool = False) -> LLMService:
-        """Return the service of these flags; for a dry run one without keys and files."""
+        """Return the service of these flags; for a dry run one without keys."""
         from arena.llm.service import LLMService
 
         settings = KeylessSettings.load() if dry_run else None
-        cache = None if dry_run else self.cache
-        return LLMService(settings, self, cache=cache)
+        return LLMService(settings, self)
 
 
 async def probe_models(llm: LLMService, specs: Iterable[str]) -> None:

@@ -209,14 +209,13 @@ def ledger_grid(ledger: Ledger) -> Grid:
     return Grid(title, headings, [[row[name] for name in headings] for row in rows])
 
 
-RARE_ACCOUNTS = ("cached", "failed", "retries", "cached in", "thinking", "p50", "p95")
+RARE_ACCOUNTS = ("failed", "retries", "cached in", "thinking", "p50", "p95")
 
 
 def _accounts(tally: Tally) -> dict[str, str]:
     """Return the cells of a tally by their headings."""
     counts = {
         "calls": tally.calls,
-        "cached": tally.cached,
         "failed": tally.failures.total(),
         "retries": tally.retries.total(),
         "tokens in": tally.prompt_tokens,

@@ -211,8 +211,7 @@ def _of_reply(attempt: Attempt) -> dict[str, WeightedSum]:
         measurements[f"failure:{attempt.failure}"] = WeightedSum(1.0)
     if attempt.cost is not None:
         measurements["cost"] = WeightedSum(_amount(attempt.cost))
-    # A cached reply took no time of the provider.
-    if attempt.seconds and not attempt.cached:
+    if attempt.seconds:
         measurements["latency"] = WeightedSum(_amount(attempt.seconds))
     return measurements
 

@@ -1,8 +1,8 @@
 """Chat requests, completions, prices, and the Backend protocol that answers requests.
 
-A `Backend` answers requests for one model and does nothing else: retries, limits, budget, cache and
-ledger belong to `LLMService`. Every failure is a `BackendError`, which states whether another try
-may succeed.
+A `Backend` answers requests for one model and does nothing else: retries, limits, budget and ledger
+belong to `LLMService`. Every failure is a `BackendError`, which states whether another try may
+succeed.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A chat request. Equal requests may be answered from the cache, so it holds all that matters.
+    """A chat request.
 
     At most one of `guided_choice`, `guided_json` (a JSON schema) and `tools` is set; a backend that
     cannot guide ignores it, and the reader of the answer must not rely on it.
@@ -139,8 +139,6 @@ class Completion:
     prompt_token_ids: tuple[int, ...] = ()
     seconds: float = 0.0
     """Seconds from sending the request to the last byte."""
-    cached: bool = field(default=False, compare=False)
-    """Answered from the response cache."""
     engine: str = field(default="", compare=False)
     """The model with the provider behind a router and the system fingerprint, where the response
     states them: `gpt-5 [Azure, fp_44]`."""

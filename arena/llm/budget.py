@@ -1,15 +1,12 @@
-"""The budget of a run, over all of its backends: dollars, and tokens."""
+"""The budget of a run in US dollars, over all of its backends."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import inf
-
-import numpy as np
-from numpy.typing import NDArray
 
 from arena.core.errors import BudgetSpent
 from arena.llm.backend import Call, Completion, Layer, Price
@@ -19,48 +16,42 @@ from arena.llm.tokens import estimate_prompt
 
 CAUTION = 2
 """A game is taken to need this many times what the run has used per finished game."""
-OUTPUT_TO_INPUT = np.array([1.0, 10.0])
+OUTPUT_TO_INPUT = (1.0, 10.0)
 """Least and highest ratio of the price of a reply's token to that of a prompt's."""
-Amounts = NDArray[np.float64]
-"""Dollars and tokens."""
 
 
 class Budget:
-    """Budget of a run: refuses calls and games that could exceed `max_cost` or `token_limit`.
+    """Budget of a run: refuses calls and games that could exceed `max_cost` dollars.
 
-    *Calls.* Each call in flight has the highest amount that it may need set aside: tokens by
-    estimate, dollars by its price. A call is made if what is left beside those covers its tokens
-    and its expected cost. So `token_limit` is exceeded only by errors of the estimate, and
-    `max_cost` by one reply at most.
+    *Calls.* Each call in flight has the highest cost that it may have set aside. A call is made if
+    what is left beside those covers its expected cost. So `max_cost` is exceeded by one reply at
+    most.
 
     *Games.* A budget buys whole games: one is started if what is left covers it and the running
     ones, each with `CAUTION` times what the run has used per finished game; the use of games that
     were cut off is included. At most as many run side by side as are finished, and one at first.
     """
 
-    def __init__(self, max_cost: float | None, token_limit: int | None, ledger: Ledger) -> None:
-        self.max_cost, self.token_limit = max_cost, token_limit
+    def __init__(self, max_cost: float, ledger: Ledger) -> None:
+        self.max_cost = max_cost
         self._ledger = ledger
-        self.earlier, self.held = np.zeros((2, 2))
-        """Amounts used by earlier sessions, and set aside for calls in flight."""
-        limits = np.array([inf if n is None else n for n in (max_cost, token_limit)])
-        self._limits = (1 + 1e-9) * limits  # Sums of prices are not exact in their last digit.
+        self.earlier = self.held = 0.0
+        """Dollars used by earlier sessions, and set aside for calls in flight."""
+        # Sums of prices are not exact in their last digit.
+        self._limit = (1 + 1e-9) * max_cost
         self._running = self._finished = 0
         self.changed = asyncio.Event()
         """Set when a call or a game has ended: whoever waits looks again."""
         self._admission = asyncio.Lock()
 
     @property
-    def used(self) -> Amounts:
-        """The sums of the ledger, which counts an answer before its call ends."""
-        tallies = self._ledger.tallies.values()
-        costs = sum(tally.cost for tally in tallies)
-        tokens = sum(tally.prompt_tokens + tally.completion_tokens for tally in tallies)
-        return np.array([costs, tokens], np.float64)
+    def used(self) -> float:
+        """The sum of the ledger, which counts an answer before its call ends."""
+        return sum(tally.cost for tally in self._ledger.tallies.values())
 
     @property
-    def spent(self) -> Amounts:
-        """Amounts used by this session and the earlier ones."""
+    def spent(self) -> float:
+        """Dollars used by this session and the earlier ones."""
         return self.earlier + self.used
 
     @asynccontextmanager
@@ -90,9 +81,9 @@ class Budget:
             self._running -= 1
             self.wake()
 
-    def covers(self, more: Amounts) -> bool:
+    def covers(self, more: float) -> bool:
         """Return whether the budget covers this beside what is spent."""
-        return bool((self.spent + more <= self._limits).all())
+        return self.spent + more <= self._limit
 
     def wake(self) -> None:
         """Let all who wait look again."""
@@ -101,14 +92,11 @@ class Budget:
         self.changed.set()
         self.changed.clear()
 
-    def refusal(self, what: str, need: Amounts) -> BudgetSpent:
-        """Return the error that says which limit does not leave what is needed."""
-        is_tokens = self.spent[1] + need[1] > self._limits[1]
-        limit = f"token_limit={self.token_limit}" if is_tokens else f"--max-cost {self.max_cost:g}"
-        spent, needed = (f"${usd:.6f} and {n:,.0f} tokens" for usd, n in (self.spent, need))
+    def refusal(self, what: str, need: float) -> BudgetSpent:
+        """Return the error that says that the limit does not leave what is needed."""
         return BudgetSpent(
-            f"the budget is spent: {spent} so far, and {what} may need {needed}, more than {limit} "
-            "leaves; finished games are kept"
+            f"the budget is spent: ${self.spent:.6f} so far, and {what} may need ${need:.6f}, more "
+            f"than --max-cost {self.max_cost:g} leaves; finished games are kept"
         )
 
 
@@ -128,12 +116,12 @@ class WithinBudget:
     """Stated price, where there is one."""
     breaker: CircuitBreaker
     tally: Tally
-    _price_in: Amounts = field(default_factory=lambda: np.zeros(2))
+    _prices_in: tuple[float, float] = (0.0, 0.0)
     """Highest price of a prompt's token that an answer has shown, at the two ratios."""
 
     async def complete(self, call: Call) -> Completion:
-        tokens = np.array([estimate_prompt(call.request), call.request.sampling.max_tokens])
-        held = await self._reserve(tokens)
+        prompt = estimate_prompt(call.request)
+        held = await self._reserve(prompt, call.request.sampling.max_tokens)
         try:
             completion = await self.inner.complete(call)
         finally:
@@ -141,21 +129,20 @@ class WithinBudget:
             self.budget.held -= held
             self.budget.wake()
         # The prompt is measured as the next one is: by estimate.
-        weights = tokens[0] + OUTPUT_TO_INPUT * completion.usage.completion_tokens
-        price_in = (completion.cost or 0.0) / np.maximum(weights, 1)
-        self._price_in = np.maximum(self._price_in, price_in)
-        if completion.cost is None and self.budget.max_cost is not None:
+        cost, weights = completion.cost or 0.0, _weights(prompt, completion.usage.completion_tokens)
+        least, highest = (cost / max(weight, 1) for weight in weights)
+        self._prices_in = max(self._prices_in[0], least), max(self._prices_in[1], highest)
+        if completion.cost is None:
             # This call is answered, and counted so; the next one is refused when it is sent.
             self.breaker.stop(unknown_price(self.name))
         return completion
 
-    async def _reserve(self, tokens: Amounts) -> Amounts:
-        """Set aside what a call of these tokens may need. Raises BudgetSpent."""
+    async def _reserve(self, prompt: int, reply: int) -> float:
+        """Set aside what a call of these tokens may cost. Raises BudgetSpent."""
         budget, tally = self.budget, self.tally
         while True:
-            most = np.array([self._highest(tokens), tokens.sum()])
-            mean = tally.cost / tally.answered if tally.answered else inf
-            need = np.minimum(most, (mean, inf))
+            most = self._highest(prompt, reply)
+            need = min(most, tally.cost / tally.answered if tally.answered else inf)
             # A call that cannot fit even alone is refused: what is held for others is left out.
             if not budget.covers(need):
                 raise budget.refusal(f"the next call of {self.name}", need)
@@ -165,19 +152,25 @@ class WithinBudget:
                 return most
             await budget.changed.wait()
 
-    def _highest(self, tokens: Amounts) -> float:
+    def _highest(self, prompt: int, reply: int) -> float:
         """Return the dollars that a call costs if its reply is as long as allowed.
 
         Of an answer only the sum is known: cost = input * (P + r * C) for P prompt and C completion
         tokens with an unknown ratio r. The next cost, input * (p + r * c), is monotone in r at a
         given sum, so its maximum lies at the least or the highest ratio.
         """
-        if not (self.price or self.tally.answered) and self.budget.max_cost is not None:
+        if not (self.price or self.tally.answered):
             # All that is left: the other calls wait until this one has found the price out.
-            return max(self.budget.max_cost - float(self.budget.spent[0]), 1e-6)
-        stated = self.price.cost(*tokens) if self.price else 0.0
-        weights = tokens[0] + OUTPUT_TO_INPUT * tokens[1]
-        return float(max(stated, *(self._price_in * weights)))
+            return max(self.budget.max_cost - self.budget.spent, 1e-6)
+        stated = self.price.cost(prompt, reply) if self.price else 0.0
+        pairs = zip(self._prices_in, _weights(prompt, reply), strict=True)
+        return max(stated, *(price * weight for price, weight in pairs))
+
+
+def _weights(prompt: int, reply: int) -> tuple[float, float]:
+    """Return the tokens of a call in tokens of a prompt, at the two ratios of prices."""
+    least, highest = OUTPUT_TO_INPUT
+    return prompt + least * reply, prompt + highest * reply
 
 
 def unknown_price(spec: str) -> str:

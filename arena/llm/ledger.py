@@ -20,22 +20,19 @@ class Tally:
 
     A call is one request of a player; a try is one request to the backend. With no call in flight:
 
-        calls == answered + cached + sum(failures.values())
+        calls == answered + sum(failures.values())
         tries == answered + sum(failed_tries.values())
-        tries == calls - cached - untried + sum(retries.values())
+        tries == calls - untried + sum(retries.values())
 
     Failures are counted by the cause of the BackendError, or as `cancelled`, `budget`
     (BudgetSpent), `stopped` (StopPlaying: a backend that stayed down, a wrong key) or `crash` (any
     other error, a fault of the backend's program). Tokens and cost are those of the answered calls,
-    as their providers counted them, and of failed tries whose provider states their cost; answers
-    from the cache add nothing.
+    as their providers counted them, and of failed tries whose provider states their cost.
     """
 
     calls: int = 0
     answered: int = 0
     """Calls that the backend answered."""
-    cached: int = 0
-    """Answered from the response cache, without a try."""
     tries: int = 0
     untried: int = 0
     """Calls that failed before a first try: refused by breaker or budget, or cancelled."""

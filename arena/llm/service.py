@@ -2,7 +2,7 @@
 
 A call passes these layers, each with one job and the same method, `complete(call)`:
 
-    Tallied > Cached > Retried > InSlot > WithinBudget > Sent > backend
+    Tallied > Retried > InSlot > WithinBudget > Sent > backend
 
 A call that waits for its next attempt holds no slot and no part of the budget.
 """
@@ -13,7 +13,6 @@ import sys
 from collections.abc import Callable, Iterable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
 from dataclasses import dataclass, replace
-from pathlib import Path
 from types import TracebackType
 
 from arena.core.errors import BackendError, StopPlaying, UsageError
@@ -33,7 +32,6 @@ from arena.llm.backend import (
 from arena.llm.budget import Budget, WithinBudget, unknown_price
 from arena.llm.ledger import FallbackGuard, Ledger, Tallied, Tally
 from arena.llm.limits import InSlot, SharedLimits, provider_name
-from arena.llm.response_cache import Cached, ResponseCache
 from arena.llm.settings import BackendFactory, RunLimits, Settings
 from arena.plugins.catalog import catalog
 
@@ -49,17 +47,15 @@ def notify_on_stderr(line: str) -> None:
 
 @dataclass(eq=False, slots=True)
 class Route:
-    """One SPEC: its backend, and what counts and limits its calls."""
+    """One SPEC: its backend, and the layers that count and limit its calls."""
 
     name: str
     backend: Backend
     traits: BackendTraits
-    shared: SharedLimits
-    tally: Tally
     guard: FallbackGuard
     budget: Budget | None
-    first: Layer | None = None
-    """The first layer of its calls; made at the first call, when the cache is known."""
+    first: Layer
+    """The first layer of its calls."""
 
 
 class LLMService:
@@ -71,8 +67,7 @@ class LLMService:
     A SPEC is `PREFIX` or `PREFIX:REST`: the prefix names a backend in the catalog, whose factory
     gets the rest. `limits` are those of the whole run: its budget (see `Budget`), the price of
     models whose provider states none, and the fallback moves that stop it (see `FallbackGuard`).
-    `cache` is the file of a `ResponseCache`. `notify` gets messages for people, for example about a
-    backend that is down.
+    `notify` gets messages for people, for example about a backend that is down.
     """
 
     def __init__(
@@ -80,10 +75,9 @@ class LLMService:
         settings: Settings | None = None,
         limits: RunLimits | None = None,
         *,
-        cache: Path | None = None,
         notify: Callable[[str], None] = notify_on_stderr,
     ) -> None:
-        """Raises UsageError for bad settings, ArenaError for a cache that fails."""
+        """Raises UsageError for bad settings."""
         settings = settings if settings is not None else Settings.load()
         self.settings = settings
         self.ledger = Ledger()
@@ -96,9 +90,8 @@ class LLMService:
                 raise UsageError(f"settings: {table} is not a backend; known: {names}")
         self._notify = notify
         self._limits = limits or RunLimits(max_fallbacks=0)
-        budget = self._limits.max_cost, self._limits.token_limit
-        self._budget = None if budget == (None, None) else Budget(*budget, self.ledger)
-        self._cache = ResponseCache(cache, notify) if cache is not None else None
+        most = self._limits.max_cost
+        self._budget = None if most is None else Budget(most, self.ledger)
         self._shared_limits: dict[str, SharedLimits] = {}
         self._routes: dict[str, Route] = {}
         self._hints: set[str] = set()
@@ -133,7 +126,7 @@ class LLMService:
             traits = stated.applied(traits)
         traits = replace(traits, price=traits.price or self._limits.price)
         is_priced = traits.price is not None or traits.has_known_price
-        if budget is not None and budget.max_cost is not None and not is_priced:
+        if budget is not None and not is_priced:
             raise UsageError(unknown_price(redacted(spec)))
         name = provider_name(spec, backend)
         if name not in self._shared_limits:
@@ -143,8 +136,26 @@ class LLMService:
         guard = FallbackGuard(
             redacted(spec), tally, 0 if is_trained else self._limits.max_fallbacks
         )
-        shared = self._shared_limits[name]
-        self._routes[spec] = Route(redacted(spec), backend, traits, shared, tally, guard, budget)
+        first = self._layers(
+            redacted(spec), backend, traits, self._shared_limits[name], tally, budget
+        )
+        self._routes[spec] = Route(redacted(spec), backend, traits, guard, budget, first)
+
+    def _layers(
+        self,
+        name: str,
+        backend: Backend,
+        traits: BackendTraits,
+        shared: SharedLimits,
+        tally: Tally,
+        budget: Budget | None,
+    ) -> Layer:
+        """Return the layers of a SPEC's calls, from the last one to the first."""
+        layer: Layer = Sent(backend, name, traits, tally, shared.breaker, self._notify)
+        if budget is not None:
+            layer = WithinBudget(layer, budget, name, traits.price, shared.breaker, tally)
+        layer = Retried(InSlot(layer, shared), name, shared.limits, shared.breaker, tally)
+        return Tallied(layer, tally)
 
     async def complete(self, spec: str, request: Request, *, is_check: bool = False) -> Completion:
         """Answer a request; a check is not repeated after a timeout.
@@ -152,22 +163,7 @@ class LLMService:
         Raises BackendError if the call has failed for good, and StopPlaying if no call can succeed
         any more: the budget is spent, the key is wrong, the backend stayed down.
         """
-        route = self._route(spec)
-        if route.first is None:
-            route.first = self._layers(spec, route)
-        return await route.first.complete(Call(request, is_check))
-
-    def _layers(self, spec: str, route: Route) -> Layer:
-        """Return the layers of a SPEC's calls, from the last one to the first."""
-        name, shared, tally, budget = route.name, route.shared, route.tally, route.budget
-        layer: Layer = Sent(route.backend, name, route.traits, tally, shared.breaker, self._notify)
-        if budget is not None:
-            layer = WithinBudget(layer, budget, name, route.traits.price, shared.breaker, tally)
-        layer = InSlot(layer, shared)
-        layer = Retried(layer, name, shared.limits, shared.breaker, tally)
-        if self._cache is not None:
-            layer = Cached(layer, spec, self._cache, tally)
-        return Tallied(layer, tally)
+        return await self._route(spec).first.complete(Call(request, is_check))
 
     def game(self, specs: Iterable[str]) -> AbstractAsyncContextManager[None]:
         """Wait until the budget covers one more game of these players; see `Budget.game`."""
@@ -176,10 +172,10 @@ class LLMService:
         is_paid = any(self._route(spec).budget for spec in self.models(specs))
         return self._budget.game() if is_paid else nullcontext()
 
-    def add_spent(self, cost: float, tokens: int) -> None:
+    def add_spent(self, cost: float) -> None:
         """Count against the budget what earlier sessions of the run have spent."""
         if self._budget is not None:
-            self._budget.earlier += (cost, tokens)
+            self._budget.earlier += cost
 
     async def probe(self, spec: str) -> None:
         """Check model, key and address with one short request, if a provider answers for the SPEC.
@@ -189,8 +185,7 @@ class LLMService:
         """
         route = self._route(spec)
         traits = route.traits
-        # With a cache the run may need no server at all.
-        if self._cache is not None or not traits.is_remote:
+        if not traits.is_remote:
             return
         room = THINKING_PROBE_TOKENS if traits.always_thinks else PROBE_TOKENS
         sampling = Sampling(max_tokens=room)
@@ -224,11 +219,8 @@ class LLMService:
             self._notify(line)
 
     async def close(self) -> None:
-        """Close all backends and the cache, each even if closing another fails."""
+        """Close all backends, each even if closing another fails."""
         async with AsyncExitStack() as stack:
-            if self._cache is not None:
-                # The stack runs in reverse order: routes close first, the cache last.
-                stack.callback(self._cache.close)
             for route in self._routes.values():
                 stack.push_async_callback(route.backend.close)
 

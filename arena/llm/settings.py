@@ -110,8 +110,6 @@ class BudgetLimits(Config):
 
     max_cost: float | None = setting(None, MODELS, changeable=True, ge=0)
     """Spending limit in US dollars; a game starts only if the rest should cover it."""
-    token_limit: int | None = setting(None, MODELS, flag=False, changeable=True, ge=1)
-    """Limit of all tokens of the run, prompts and replies together."""
 
 
 class RunLimits(BudgetLimits):

@@ -128,7 +128,6 @@ def _attempt_json(
         "prompt_tokens": attempt.prompt_tokens,
         "completion_tokens": attempt.completion_tokens,
         "cost": None if attempt.cost is None else finite_or_zero(attempt.cost),
-        "cached": attempt.cached,
         "seconds": finite_or_zero(attempt.seconds),
     }
 

@@ -241,7 +241,6 @@ class AttemptJson(TypedDict):
     prompt_tokens: int
     completion_tokens: int
     cost: float | None
-    cached: bool
     seconds: float
 
 

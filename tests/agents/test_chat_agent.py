@@ -232,20 +232,6 @@ def test_beliefs_are_asked_off_the_move_path() -> None:
     assert not any("probabilit" in m.content for r in backend.requests for m in r.messages[:-1])
 
 
-def test_the_answer_to_a_question_about_beliefs_costs_nothing_from_the_cache(
-    tmp_path: Path,
-) -> None:
-    def costs() -> list[float]:
-        backend = ScriptedBackend(lambda request: ScriptedReply(fallback_of(request), cost=0.01))
-        match = Match(CLUEDO, SPECS, 3, max_turns=6, chat=ChatOptions(beliefs=True))
-        episode, _, _ = play_models(match, backend, cache=tmp_path / "answers.cache")
-        found = [d.details["beliefs"] for d in decisions_of(episode) if "beliefs" in d.details]
-        return [beliefs["cost"] for beliefs in found]
-
-    first, again = costs(), costs()
-    assert set(first) == {0.01} and set(again) == {0.0}
-
-
 @pytest.mark.parametrize(
     "options",
     [ChatOptions(guided=True), ChatOptions(answers="json"), ChatOptions(answers="tools")],

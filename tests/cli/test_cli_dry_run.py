@@ -61,8 +61,8 @@ def text_of(command: str, capsys: pytest.CaptureFixture[str]) -> str:
 def test_a_dry_run_asks_nothing_and_writes_nothing(
     command: str, server: Misbehaving, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = estimate(f"{command} --set cache=answers.cache", capsys)
-    text = text_of(f"{command} --set cache=answers.cache", capsys)
+    found = estimate(command, capsys)
+    text = text_of(command, capsys)
     assert not server.asked and not list(tmp_path.iterdir())
     ((spec, model),) = found["backends"].items()
     assert (spec, found["games"]) == (MODEL, 20) and 5 < model["calls"] / 20 < 40

@@ -151,16 +151,17 @@ def test_json_has_each_game_and_the_ledger(spec: str, server: Misbehaving, tmp_p
 def test_a_spent_budget_ends_the_run_cleanly(
     spec: str, server: Misbehaving, tmp_path: Path
 ) -> None:
-    flags = "--games 30 --max-turns 6 --max-concurrent 2 --max-tokens 50 --set token_limit=20000"
+    flags = "--games 30 --max-turns 6 --max-concurrent 2 --max-tokens 50 --max-cost 0.02 "
+    flags += "--set price_in=1 --set price_out=1"
     done = arena(f"{GAME} --seat 0={spec} --out out {flags}", tmp_path)
     assert done.returncode == 1
     (line,) = (line for line in done.stderr.splitlines() if line.startswith("arena: "))
-    assert "token_limit=20000" in line and "finished games are kept" in line
+    assert "--max-cost 0.02" in line and "finished games are kept" in line
     finished = list((tmp_path / "out").glob("*.jsonl"))
     assert f"{len(finished)} of 30 games finished" in done.stderr and 0 < len(finished) < 30
     assert all(verify(read_replay(path)) is None for path in finished)
     assert not list((tmp_path / "out").glob("*.part"))
-    assert server.ledger.prompt_tokens + server.ledger.completion_tokens <= 20000
+    assert server.ledger.prompt_tokens + server.ledger.completion_tokens <= 20000 + 50
 
 
 def finished_in(folder: Path) -> list[Path]:

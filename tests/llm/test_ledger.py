@@ -20,9 +20,11 @@ from scripted_table import ASK, check_sums, count_errors, table
 
 from arena.cli.terminal import ledger_grid, print_grids, write_ledger
 from arena.core.errors import BackendError, FailureCause, StopPlaying
-from arena.llm.backend import Request
+from arena.llm.backend import Price, Request
 from arena.llm.ledger import FallbackGuard, Ledger, Tally, percentile
 from backends.scripted import ScriptedBackend, ScriptedReply
+
+PRICE = Price(1e-6, 1e-5)
 
 
 @hypothesis_settings(max_examples=25, deadline=None)
@@ -58,7 +60,7 @@ def test_the_ledger_adds_up_against_what_the_backend_counted(seed: int, failing:
 
 def test_cancelled_calls_release_all_they_held_and_are_counted() -> None:
     answers = iter([ScriptedReply(seconds=60)] * 2)
-    play = table(lambda _: next(answers, "yes"), concurrency=2, token_limit=300)
+    play = table(lambda _: next(answers, "yes"), concurrency=2, max_cost=0.002, price=PRICE)
 
     async def run() -> list[str | BaseException]:
         calls = [asyncio.create_task(play.ask()) for _ in range(5)]
@@ -118,7 +120,7 @@ def test_numbers_of_the_ledger_stay_whole_in_a_narrow_terminal() -> None:
 
     ledger = Ledger()
     tally = ledger.tally("embedded:runs/train/cluedo-demo/checkpoints/0008")
-    tally.calls, tally.cached, tally.cost, tally.seconds = 12345, 3, 12.5, [0.1, 0.2]
+    tally.calls, tally.cached_tokens, tally.cost, tally.seconds = 12345, 3, 12.5, [0.1, 0.2]
     tally.prompt_tokens, tally.completion_tokens = 1234567, 33445
     tally.failures = Counter(rate_limit=4, bad_response=2)
     tally.retries = Counter(timeout=3, rate_limit=12)

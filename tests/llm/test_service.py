@@ -169,7 +169,7 @@ def test_a_request_above_the_limit_of_a_minute_passes() -> None:
     big = table(["yes"], tokens_per_minute=6000)
     small = Request((Message("user", "y" * 800_000),), Sampling(max_tokens=1))
     assert estimate_tokens(small) == 200_001
-    limiter = big.llm._routes[SPEC].shared.tokens
+    limiter = big.llm._shared_limits[SPEC].tokens
     assert limiter is not None
     limiter._per_minute = 20  # As if a minute were so short.
     assert asyncio.run(big.ask(small)) == "yes"
@@ -223,15 +223,11 @@ def test_a_check_that_meets_thoughts_names_the_setting_that_gives_them_room() ->
     assert hint.startswith("scripted thinks") and '[models."scripted"]' in hint
 
 
-def test_who_needs_no_provider_is_not_checked(tmp_path: Path) -> None:
-    """A model in this process, and a run whose answers may all be in its cache."""
-    here, cached = ScriptedBackend([]), Remote([])
-    for backend, cache in ((here, None), (cached, tmp_path / "cache")):
-        llm = LLMService(quick(), cache=cache)
-        llm.add(SPEC, backend)
-        asyncio.run(llm.probe(SPEC))
-        assert not backend.requests
-        asyncio.run(llm.close())
+def test_a_model_in_this_process_is_not_checked() -> None:
+    llm, backend = LLMService(quick()), ScriptedBackend([])
+    llm.add(SPEC, backend)
+    asyncio.run(llm.probe(SPEC))
+    assert not backend.requests
 
 
 def test_a_failed_check_ends_the_run_with_the_reason_and_the_way_without_it() -> None:

@@ -21,21 +21,6 @@ from arena.llm.settings import RunLimits
 from backends.scripted import ScriptedBackend, ScriptedReply
 
 
-def test_tokens_stop_before_they_are_exceeded_whatever_is_in_flight() -> None:
-    reply = ScriptedReply("yes", prompt_tokens=10, completion_tokens=30, seconds=0.002)
-    play = table(lambda _: reply, token_limit=1000, concurrency=50)
-    results = asyncio.run(play.ask_many(50))
-    spent = play.tally.prompt_tokens + play.tally.completion_tokens
-    # A call may need 100 and takes 40: the last one that may go leaves less than 100.
-    assert 900 < spent <= 1000
-    assert results.count("yes") * 40 == spent
-    spending = [error for error in results if isinstance(error, BudgetSpent)]
-    assert "token_limit=1000" in str(spending[0])
-    assert "920 tokens" in str(spending[0])
-    assert play.tally.failures == {"budget": len(spending)}
-    check_sums(play.tally)
-
-
 def test_dollars_stop_before_they_are_exceeded_whatever_is_in_flight() -> None:
     llm = LLMService(quick(concurrency=50), RunLimits(max_cost=0.10))
     backend = Busy(
@@ -78,7 +63,6 @@ def test_a_model_without_a_price_is_refused_after_one_answer() -> None:
         "million tokens); finished games are kept"
     }
     assert len(play.backend.requests) == 1
-    assert asyncio.run(table(lambda _: "yes", token_limit=1000).ask_many(2)) == ["yes"] * 2
 
 
 def test_a_stated_price_limits_from_the_first_call_on() -> None:
@@ -215,8 +199,8 @@ def test_a_hosted_model_without_a_price_is_refused_before_any_call(
 
 
 def test_one_budget_for_all_backends() -> None:
-    reply = ScriptedReply("yes", prompt_tokens=10, completion_tokens=40)
-    play = table(lambda _: reply, token_limit=200)
+    reply = ScriptedReply("yes", prompt_tokens=10, completion_tokens=40, cost=0.05)
+    play = table(lambda _: reply, max_cost=0.19)
     play.llm.add("scripted:other", ScriptedBackend(lambda _: reply))
 
     async def run() -> int:
@@ -257,11 +241,10 @@ async def play_games(play: Table, lengths: list[int]) -> tuple[list[int], list[i
     return finished, [n for n, result in zip(made, results, strict=True) if result and n]
 
 
-@pytest.mark.parametrize("limits", [{"max_cost": 0.6}, {"token_limit": 10_000}])
-def test_games_are_finished_rather_than_started(limits: dict[str, float]) -> None:
+def test_games_are_finished_rather_than_started() -> None:
     rng = random.Random(3)
     lengths = [rng.randint(12, 24) for _ in range(40)]
-    play = table(lambda _: CALL, concurrency=50, **limits)  # type: ignore[arg-type]
+    play = table(lambda _: CALL, max_cost=0.6, concurrency=50)
     finished, cut = asyncio.run(play_games(play, lengths))
     assert not cut
     # 200 calls are paid for: 11 games of 18 on average, and a cautious rest.
@@ -304,14 +287,14 @@ def test_a_game_that_cannot_be_covered_is_refused_before_it_starts() -> None:
 
     # The next game is taken to need twice as much.
     assert asyncio.run(run()) == (
-        "the budget is spent: $0.030000 and 500 tokens so far, and one more game may need "
-        "$0.060000 and 1,000 tokens, more than --max-cost 0.05 leaves; finished games are kept"
+        "the budget is spent: $0.030000 so far, and one more game may need $0.060000, more than "
+        "--max-cost 0.05 leaves; finished games are kept"
     )
 
 
 def test_after_a_refused_call_a_game_that_waits_is_refused() -> None:
-    """Of the tokens, two calls of 50 leave less than a third may need."""
-    play = table(lambda _: CALL, token_limit=150)
+    """Two calls of $0.003 leave less than a third may need."""
+    play = table(lambda _: CALL, max_cost=0.008)
 
     async def one() -> None:
         async with play.llm.game([SPEC]):
@@ -321,7 +304,7 @@ def test_after_a_refused_call_a_game_that_waits_is_refused() -> None:
     async def run() -> list[BaseException | None]:
         return list(await asyncio.gather(one(), one(), return_exceptions=True))
 
-    assert all("token_limit=150 leaves" in str(error) for error in asyncio.run(run()))
+    assert all("--max-cost 0.008 leaves" in str(error) for error in asyncio.run(run()))
 
 
 def test_a_cancelled_game_makes_room_and_what_it_has_used_counts() -> None:
@@ -355,7 +338,7 @@ def test_a_cancelled_game_makes_room_and_what_it_has_used_counts() -> None:
 
 def test_games_of_bots_need_no_money() -> None:
     play = table(lambda _: CALL, max_cost=0.01)
-    play.llm.add_spent(0.02, 0)
+    play.llm.add_spent(0.02)
 
     async def start(*specs: str) -> bool:
         async with play.llm.game(specs):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import NamedTuple
 
 from arena.core.errors import ArenaError
@@ -53,9 +52,7 @@ def table(
     replies: Replies,
     *,
     max_cost: float | None = None,
-    token_limit: int | None = None,
     price: Price | None = None,
-    cache: Path | None = None,
     **limits: float,
 ) -> Table:
     said: list[str] = []
@@ -63,11 +60,9 @@ def table(
         quick(**limits),
         RunLimits(
             max_cost=max_cost,
-            token_limit=token_limit,
             price_in=None if price is None else 1e6 * price.input,
             price_out=None if price is None else 1e6 * price.output,
         ),
-        cache=cache,
         notify=said.append,
     )
     backend = ScriptedBackend(replies)
@@ -76,9 +71,9 @@ def table(
 
 
 def check_sums(tally: Tally) -> None:
-    assert tally.calls == tally.answered + tally.cached + tally.failures.total()
+    assert tally.calls == tally.answered + tally.failures.total()
     assert tally.tries == tally.answered + tally.failed_tries.total()
-    assert tally.tries == tally.calls - tally.cached - tally.untried + tally.retries.total()
+    assert tally.tries == tally.calls - tally.untried + tally.retries.total()
     assert len(tally.seconds) == tally.answered
 
 

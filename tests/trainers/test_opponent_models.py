@@ -88,7 +88,7 @@ def test_a_spent_budget_ends_the_run_and_a_higher_one_continues_it(
 
 
 def test_the_learners_calls_are_not_in_the_budget(base: Path, tmp_path: Path) -> None:
-    state = learn(small(base, max_cost=0.0, token_limit=1), tmp_path / "x")
+    state = learn(small(base, max_cost=0.0), tmp_path / "x")
     assert state.status == "finished"
 
 

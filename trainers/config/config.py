@@ -248,7 +248,7 @@ class TrainConfig(
     @property
     def limits(self) -> RunLimits:
         """Budget of the models among the opponents, with the default limit of fallback moves."""
-        return RunLimits(max_cost=self.max_cost, token_limit=self.token_limit)
+        return RunLimits(max_cost=self.max_cost)
 
     @property
     def update(self) -> UpdateOptions:

@@ -118,7 +118,6 @@ _COLUMNS = (
     _column("logprobs", _LOGPROBS, "Log-probabilities of the reply, without temperature and mask."),
     _column("sampled_logprobs", _LOGPROBS, "Log-probabilities as sampled, with both; or null."),
     _column("cost", _NUMBER, "US dollars; null: unknown.", True),
-    _column("cached", _FLAG, "True if the response cache answered."),
     _column("seconds", _NUMBER, "Time until the answer was complete."),
     _column(
         "judgements",

@@ -198,7 +198,7 @@ class GRPO:
         folder = self.log.files.folder
         make_base(self.config, self.game, folder, self.view.notify, self._show_base)
         stack.push_async_callback(self.llm.close)
-        self.llm.add_spent(*self.log.spent())
+        self.llm.add_spent(self.log.spent())
         # Also of a step that does not end.
         stack.callback(self._log_costs)
         await self.session.load_weights()

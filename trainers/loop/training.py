@@ -198,11 +198,9 @@ class RunLog:
         """Append the calls that were made since the last line to ledger.jsonl."""
         _append(self.files.ledger, json.dumps({"step": step, **ledger.to_json()}) + "\n")
 
-    def spent(self) -> tuple[float, int]:
-        """Return the US dollars and the tokens of all sessions of the run so far."""
-        lines = [line.total for line in read_lines(self.files.ledger, StepCosts)]
-        tokens = (line.prompt_tokens + line.completion_tokens for line in lines)
-        return sum(line.cost for line in lines), sum(tokens)
+    def spent(self) -> float:
+        """Return the US dollars of all sessions of the run so far."""
+        return sum(line.total.cost for line in read_lines(self.files.ledger, StepCosts))
 
     def change(self, **changes: object) -> None:
         """Replace run.json by the state with these changes. From here on its step is finished."""

@@ -16,7 +16,6 @@ export function drawAttempt(attempt, at, count) {
       attempt.failure
         ? h("span", { class: "chip wrong" }, icon("mistake"), attempt.failure)
         : h("span", { class: "chip good" }, icon("good"), "accepted"),
-      attempt.cached ? h("span", { class: "chip" }, "from the cache") : null,
     ),
     drawFigures(attempt),
     attempt.excerpt

@@ -130,7 +130,7 @@ $(ART)/.ready: pyproject.toml constraints.txt constraints-art.txt
 	$(ART)/bin/python $(INSTALL) --constraint $(ART)/constraints.txt --editable '.[art]' $(PYTEST)
 	@touch $@
 
-build/venv-adapters/.ready: PACKAGES = '.[open-spiel,pettingzoo,textarena,web]' httpx
+build/venv-adapters/.ready: PACKAGES = '.[open-spiel,textarena,web]' httpx
 # transformers at a version that works with the huggingface_hub of TRL.
 build/venv-openenv/.ready: PACKAGES = '.[openenv,embedded]' transformers==5.3.0 trl==1.16.0 datasets==5.2.0 jmespath psutil
 build/venv-connectors/.ready: PACKAGES = '.[train,ray,mcp,verifiers]' 'inspect-ai>=0.3.285,<0.4'

@@ -1,1 +1,1 @@
-"""Games of other libraries: OpenSpiel, PettingZoo and TextArena, each a family of games."""
+"""Games of other libraries: OpenSpiel and TextArena, each a family of games."""

@@ -287,19 +287,15 @@ class LibraryFamily(ABC):
     def listed(self, name: str) -> FamilyGame:
         """Return the line of this game in the list of games."""
 
-    def full_name(self, name: str) -> str:
-        """Return the name of a game that a user gave; a family may allow short forms."""
-        return name
-
     def game_class(self, name: str) -> type[Game]:
         """Return the class of a game. Raises UsageError or MissingDependency."""
-        known, full_name = self.known(), self.full_name(name)
-        if full_name not in known:
+        known = self.known()
+        if name not in known:
             near = did_you_mean(name, known)
             raise UsageError(
                 f"{self.library} has no game '{name}'; {near}'arena list games {self.name}'"
             )
-        return _class_of(self, full_name)
+        return _class_of(self, name)
 
     def games(self) -> Sequence[FamilyGame]:
         """Return all games, in alphabetical order."""

@@ -115,7 +115,6 @@ def test_wrong_names_of_families(capsys: pytest.CaptureFixture[str]) -> None:
     ("name", "extra"),
     [
         ("open_spiel/kuhn_poker", "open-spiel"),
-        ("pettingzoo/chess_v6", "pettingzoo"),
         ("textarena/KuhnPoker-v0", "textarena"),
     ],
 )
@@ -123,7 +122,7 @@ def test_a_missing_library_is_an_error_that_names_the_extra(
     name: str, extra: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("arena.plugins.catalog.find_spec", lambda package: None)
-    for module in ("open_spiel.library", "pettingzoo", "textarena"):
+    for module in ("open_spiel.library", "textarena"):
         forget_imports(f"games.adapters.{module}")
     with pytest.raises(MissingDependency, match=rf"pip install .*\[{extra}\]"):
         make_game(name)

@@ -53,7 +53,7 @@ class OpenSpielGame(LibraryGame):
     """A game of OpenSpiel. Its options are the parameters of the library."""
 
     Text = "games.adapters.open_spiel.game:OpenSpielText"
-    Analysis = "games.adapters.open_spiel.analysis:OpenSpielAnalysis"
+    Analysis = "games.adapters.open_spiel.state:OpenSpielAnalysis"
     View = "games.adapters.open_spiel.board:OpenSpielView"
     Position = "games.adapters.open_spiel.state:OpenSpielState"
     # Tree search is a hundred times slower, and does not play every game.

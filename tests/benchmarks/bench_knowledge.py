@@ -84,39 +84,3 @@ def test_an_update_and_the_posterior(
     compare(f"{what}, median", "ms", median, {"a plain count": slow_median}, time=True)
     compare(f"{what}, 99 %", "ms", tail, {"a plain count": slow_tail}, time=True)
     assert tail < slow_tail
-
-
-@pytest.mark.parametrize("players", [3, 4, 6])
-def test_the_cards_of_the_envelope(
-    capsys: pytest.CaptureFixture[str], compare: Compare, players: int
-) -> None:
-    """Decided event by event as the detective does, beside a count of the deals; both agree."""
-    kept, counted = list[float](), list[float]()
-    for game, player, events in views(players):
-        knowledge = CluedoKnowledge(game, player, "logic")
-        before = knowledge.envelope_cards()
-        for event in events:
-            started = time.thread_time()
-            knowledge.update(event)
-            after = knowledge.envelope_cards()
-            passed = time.thread_time() - started
-            if after is before:
-                continue
-            before = after
-            kept.append(passed)
-            started = time.thread_time()
-            count = DealCount(knowledge.constraints)
-            counted.append(time.thread_time() - started)
-            cards = zip(game.deck.cards, count.marginals()[:, -1], strict=True)
-            assert after == {card for card, share in cards if share > 0}
-    mine, other = np.median(kept) * 1000, np.median(counted) * 1000
-    with capsys.disabled():
-        print(
-            f"\ncards of the envelope, {players} players, {len(kept)} events with news: median "
-            f"{mine:.2f} ms, worst {max(kept) * 1000:.1f} ms; the count {other:.2f} ms: "
-            f"{other / mine:.1f} times",
-            end="",
-        )
-    what = f"possible cards of the envelope, {players} players, median"
-    compare(what, "ms", mine, {"the exact count": other}, time=True)
-    assert mine < other

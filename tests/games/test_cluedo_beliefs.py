@@ -168,7 +168,7 @@ def test_before_the_first_move_by_hand() -> None:
     # 1/4 log2(1/4 : 1) + 3/4 log2(1/4 : 1/1000).
     by_hand = math.log2(6 / 4) + math.log2(9 / 7) - 0.5 + 0.75 * math.log2(250)
     assert found["belief_error"].total == pytest.approx(by_hand)
-    assert found["precision"] == WeightedSum(0, 1) and "recall" not in found
+    assert found["deduced_precision"] == WeightedSum(0, 1) and "deduced_recall" not in found
     # Before the first question the exact probabilities are those of cards not seen.
     assert found["belief_error"].weight == pytest.approx(0.0)
     # The Rope, and the three other weapons that may be in the envelope.
@@ -194,11 +194,10 @@ def test_each_certainty_is_counted_once() -> None:
         "Study": "Player 2",  # possible
     }
     found = measured({"sure": sure, "envelope": {}}, played().observe(0))
-    assert found["precision"] == WeightedSum(1, 5) and found["recall"] == WeightedSum(1, 1)
     assert found["deduced_precision"] == WeightedSum(0, 4) and "deduced_recall" not in found
     assert found["recall_shown"] == WeightedSum(1, 1)
     missed = measured({"sure": {"Revolver": "envelope"}, "envelope": {}}, played().observe(0))
-    assert missed["precision"] == WeightedSum(0, 1) == missed["recall"]
+    assert missed["deduced_precision"] == WeightedSum(0, 1) == missed["recall_shown"]
 
 
 def test_the_envelope_known() -> None:
@@ -222,7 +221,7 @@ def test_open_cards_are_nowhere() -> None:
     observation = state.observe(0)
     (card, _) = next(e.open_cards for e in observation.events if isinstance(e, Dealt))
     found = measured({"sure": {card: "envelope"}, "envelope": {card: 1}}, observation)
-    assert found["precision"] == WeightedSum(0, 1) and "stated/9" not in found
+    assert found["deduced_precision"] == WeightedSum(0, 1) and "stated/9" not in found
 
 
 @pytest.mark.parametrize("game", [GAME, Cluedo(players=5, variant="classic")])

@@ -51,11 +51,10 @@ def commented(kind: str, *facts: JsonValue) -> Comment | None:
         ("accusation", (0.0, 0.3, False, False), "own view excluded", True),
         ("missed accusation", (QUESTION, 1), "certain: Miss Scarlett, Rope, Hall.", True),
         ("missed accusation", (QUESTION, 2), "Number of such turns so far: 2.", True),
-        ("refutation", (0.53, 0.53, 1), "Gave 0.53 bits to the suggester: there was only", False),
         ("refutation", (0.21, 0.21, 3), "0.21 bits to the suggester; none of the 3", False),
         ("refutation", (0.31, 0.21, 2), "another card gives 0.21.", False),
         ("refutation", (0.53, 0.21, 2), "0.53 bits to the suggester; another card gives", True),
-        ("refutation", (-0.001, -0.001, 1), "Gave no information: there", False),
+        ("refutation", (-0.001, -0.001, 2), "Gave no information; none of", False),
     ],
 )
 def test_comments(kind: str, facts: tuple[JsonValue, ...], words: str, mistake: bool) -> None:

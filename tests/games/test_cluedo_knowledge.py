@@ -296,6 +296,21 @@ def test_a_card_seen_again_costs_no_count_and_counts_again_by_the_model_of_refut
         assert (counts[0] is counts[1]) == (refuter == "logic")
 
 
+def test_a_false_accusation_excludes_the_last_combination_of_two_cards() -> None:
+    state = Cluedo(players=3).initial_state()
+    state.apply(CHANCE, DealCards(ENVELOPE, HANDS))
+    deck = state.game.deck
+    knowledge = CluedoKnowledge.after(state.game, 0, state.log.witnessed[0], "logic")
+    keep = {ENVELOPE.suspect, ENVELOPE.weapon, ENVELOPE.room}
+    other = next(room for room in deck.rooms if room not in keep and room not in HANDS[0])
+    envelope = knowledge.constraints.holders[-1]
+    # Two rooms are left and one card of each other category; seats 1 and 2 lack no card.
+    envelope.may &= sum(1 << deck.index[card] for card in (*ENVELOPE, other))
+    assert knowledge.envelope_cards() == {*keep, other}
+    knowledge.update(Accused(1, ENVELOPE.suspect, ENVELOPE.weapon, other, correct=False))
+    assert knowledge.envelope_cards() == keep
+
+
 def test_another_world_looks_the_same_to_the_player_and_its_deals_differ() -> None:
     rng = random.Random(4)
     for seed in range(3):

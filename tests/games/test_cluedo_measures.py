@@ -107,7 +107,7 @@ def test_games_that_are_cut_off_give_the_same_measures() -> None:
     """Play is equal, move by move; only the length of the games differs."""
     kinds = (
         *("turn", "suggestion", "skipped question"),
-        *("refutation", "forced refutation", "accusation", "missed accusation"),
+        *("refutation", "accusation", "missed accusation"),
     )
     early, later, full = (measured(Novice, Patient, 80, kinds, end) for end in (6, 12, math.inf))
     assert distance(early, full, "efficiency") > 3, "it is not comparable"

@@ -227,10 +227,10 @@ def test_seeds_of_requests_as_a_model_is_asked(tmp_path: Path) -> None:
 
 
 def test_comments_say_from_when_on_they_may_be_shown() -> None:
-    asked = Suggest("Miss Scarlett", "Lead Piping", "Library")
-    analysis = known_analysis(END, asked, Show("Miss Scarlett"), END)
+    asked = Suggest("Reverend Green", "Revolver", "Library")
+    analysis = known_analysis(asked, Show("Revolver"), END)
     found = [(each["ply"], each["visible_from"], each["kind"]) for each in analysis.comments()]
-    assert found == [(2, 3, "suggestion"), (3, 4, "forced refutation"), (2, 4, "answer")]
+    assert found == [(1, 2, "suggestion"), (2, 3, "refutation"), (1, 3, "answer")]
     analysis = ReplayAnalysis(recorded(GAMES[0], random_game(GAMES[0])))
     comments = list(analysis.comments())
     places = [each["visible_from"] for each in comments]

@@ -322,9 +322,9 @@ def test_what_is_no_finished_game_of_a_model_is_named_and_left_out(
 def test_a_reward_that_a_model_s_game_lacks_is_refused(tmp_path: Path, cluedo: Path) -> None:
     small = record(tmp_path, "small", in_order())
     bots = record(tmp_path, "bots", in_order(), specs=("bot:random", "bot:random"))
-    assert export([cluedo, bots], "chat", tmp_path / "out", "question=1").games == 1
-    with pytest.raises(UsageError, match="'question' needs exact knowledge"):
-        export([cluedo, small], "chat", tmp_path / "other", "question=1")
+    assert export([cluedo, bots], "chat", tmp_path / "out", "entropy_removed=1").games == 1
+    with pytest.raises(UsageError, match="'entropy_removed' needs exact knowledge"):
+        export([cluedo, small], "chat", tmp_path / "other", "entropy_removed=1")
     with pytest.raises(UsageError, match="no reward term 'winn'; did you mean 'win'"):
         export([cluedo], "chat", tmp_path / "other", "winn=1")
     assert not (tmp_path / "other").exists() and not list(tmp_path.glob(".*"))

@@ -15,7 +15,7 @@ from known_deal import ENVELOPE, HANDS
 from model_games import play_models
 from random_games import plies
 
-from arena.core.action import CHANCE, Action, Step
+from arena.core.action import Action, Step
 from arena.core.errors import ArenaError, UsageError
 from arena.core.event import Decision
 from arena.core.game import Game
@@ -24,8 +24,6 @@ from arena.episodes.record import Episode, Header
 from arena.plugins.catalog import catalog, make_game
 from backends.scripted import ScriptedBackend
 from games.cluedo.game import Cluedo
-from games.cluedo.inference.information import QuestionValues
-from games.cluedo.inference.knowledge import CluedoKnowledge
 from games.cluedo.rules.events import Accuse, DealCards, EndTurn, Show, Suggest
 from trainers.rewards import Rewards, RewardTerm, SeatEpisode, default_reward
 
@@ -80,63 +78,6 @@ def test_information() -> None:
     assert value("entropy_removed", WRONG, seat=1) == pytest.approx(expected)
 
 
-def test_question() -> None:
-    state = CLUEDO.initial_state()
-    state.apply(CHANCE, DealCards(ENVELOPE, HANDS))
-    knowledge = CluedoKnowledge.after(CLUEDO, 0, state.log.witnessed[0])
-    best = QuestionValues(knowledge).best(state.legal_actions(0).of(Suggest)).suggestion
-    assert value("question", best, *_answer(best)) == pytest.approx(1.0)
-    own = Suggest("Miss Scarlett", "Dagger", "Kitchen")
-    assert value("question", own, END) == pytest.approx(0.0)
-    assert value("question", END) == 0.0
-
-
-def _answer(asked: Suggest) -> list[Show]:
-    """The first that a refuter of the known deal can show."""
-    shown = [Show(card) for hand in HANDS[1:] for card in asked.triple if card in hand]
-    return shown[:1]
-
-
-def test_accusation_and_premature() -> None:
-    certain = (Suggest(*ENVELOPE), Accuse(*ENVELOPE))
-    assert [value(term, *certain) for term in ("accusation", "premature")] == [1, 0]
-    assert [value(term, Accuse(*ENVELOPE)) for term in ("accusation", "premature")] == [1, -1]
-    assert [value(term, WRONG) for term in ("accusation", "premature")] == [-1, -1]
-    assert [value(term, END) for term in ("accusation", "premature")] == [0, 0]
-    assert value("accusation", WRONG, seat=1) == 0, "another's"
-
-
-def test_missed() -> None:
-    around = (END, END, END)
-    assert value("missed", Suggest(*ENVELOPE), *around, *around, Accuse(*ENVELOPE)) == -2 / 3
-    assert value("missed", Suggest(*ENVELOPE), *around) == -1
-    assert value("missed", Suggest(*ENVELOPE), Accuse(*ENVELOPE)) == 0
-    assert value("missed", *around) == 0, "nothing was provable"
-
-
-def test_leak() -> None:
-    assert value("leak", ASK, Show("Library"), seat=1) == 0, "more rooms are open than weapons"
-    once = value("leak", ASK, Show("Revolver"), seat=1)
-    assert once < -0.1
-    assert value("leak", ASK, Show("Reverend Green"), seat=1) == pytest.approx(once)
-    again = (ASK, Show("Revolver"), END, END, END, ASK)
-    assert value("leak", *again, Show("Revolver"), seat=1) == pytest.approx(once / 2)
-    assert value("leak", *again, Show("Library"), seat=1) < once / 2 - 0.05
-    forced = (Suggest("Mrs Peacock", "Rope", "Hall"), Show("Mrs Peacock"))
-    assert value("leak", *forced, seat=1) == 0, "there was no choice"
-    assert value("leak", ASK, Show("Revolver"), seat=0) == 0
-
-
-def test_claims() -> None:
-    seen = (ASK, Show("Revolver"), END, END, END)
-    stated: Any = {"sure": {"Revolver": 1, "Rope": 2}, "envelope": {}}
-    asked = Decision(ASK, details={"beliefs": stated})
-    assert value("claims", *seen, asked) == pytest.approx(2 / 3), "1 right of 2; 1 is provable"
-    silent: Any = {"sure": {}, "envelope": {}}
-    assert value("claims", *seen, Decision(ASK, details={"beliefs": silent})) == 0
-    assert value("claims", Decision(ASK, details={"beliefs": {"failure": "unparsable"}})) == 0
-
-
 @pytest.mark.parametrize(
     ("attempts", "fallbacks", "expected"),
     [
@@ -180,6 +121,8 @@ def test_any_measure() -> None:
     assert 0 < value("measure:efficiency", *asked) <= 1
     assert value("measure:accusations_right", *asked, END, END, Accuse(*ENVELOPE)) == 1
     assert value("measure:excess_leak", *asked) == 0, "it never came up"
+    assert value("measure:excess_leak", ASK, Show("Revolver"), seat=1) > 0.1
+    assert value("measure:premature", WRONG) == 1 and value("measure:missed", *asked) == 1
 
 
 # The sum
@@ -190,11 +133,11 @@ def test_the_reward_is_the_weighted_sum_and_other_terms_are_logged() -> None:
     terms = scored.terms
     expected = terms["win"] + 0.5 * terms["entropy_removed"] + terms["format"]
     assert scored.reward == pytest.approx(expected)
-    assert set(terms) == {"win", "entropy_removed", "accusation", "premature", "missed", "format"}
-    dear = Rewards.parse("win=1,question=0", CLUEDO)
+    assert set(terms) == {"win", "entropy_removed", "format"}
+    dear = Rewards.parse("win=1,measure:efficiency=0", CLUEDO)
     again = dear.score(SeatEpisode(CLUEDO, contest(0), 0))
-    assert again.reward == terms["win"] and 0 < again.terms["question"] <= 1
-    assert again.terms == {**terms, "question": again.terms["question"]}
+    assert again.reward == terms["win"] and 0 < again.terms["measure:efficiency"] <= 1
+    assert again.terms == {**terms, "measure:efficiency": again.terms["measure:efficiency"]}
 
 
 @pytest.mark.parametrize(

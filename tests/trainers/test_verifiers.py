@@ -131,7 +131,7 @@ def test_the_command_line_evaluates_a_package(
 def test_a_trace_holds_what_the_model_read(
     packages: Path, server: Misbehaving, tmp_path: Path
 ) -> None:
-    reward = "win=1,question=0.5"
+    reward = "win=1,measure:efficiency=0.5"
     (episode,) = played(server, "arena-cluedo", max_turns=9, replays=str(tmp_path), reward=reward)
     (trace,) = episode.traces
     assert episode.ok and trace.num_branches == 1 and trace.stop_condition == "user_closed"
@@ -152,7 +152,7 @@ def test_a_trace_holds_what_the_model_read(
     assert trace.reward == pytest.approx(scored.reward)
     assert all(reward.score == scored.terms[name] for name, reward in trace.rewards.items())
     assert trace.metrics["entropy_removed"] == scored.terms["entropy_removed"] > 0
-    assert set(trace.rewards) == {"win", "question"} and trace.metrics["fallbacks"] == 0
+    assert set(trace.rewards) == {"win", "measure:efficiency"} and trace.metrics["fallbacks"] == 0
 
 
 def test_a_trace_has_the_judged_reward_of_each_reply(

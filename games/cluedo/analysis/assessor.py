@@ -62,9 +62,6 @@ from games.cluedo.rules.state import CluedoState, TurnPhase
 
 _MAY_ACCUSE = (TurnPhase.START, TurnPhase.SUGGEST, TurnPhase.ACCUSE)
 
-REFUTATIONS = ("refutation", "forced refutation")
-"""Kinds of assessments of a shown card: with a choice among several cards, and without."""
-
 
 @dataclass(slots=True)
 class SeatHistory:
@@ -176,8 +173,7 @@ class CluedoAssessor(SeatAssessor):
     def _begin(self) -> None:
         self._state = CluedoState(self.game)
         # A refutation is assessed by the suggester's knowledge, and any seat may be the suggester.
-        judged = any(map(self._wants, REFUTATIONS))
-        known = range(self.game.num_players) if judged else self._assessed
+        known = range(self.game.num_players) if self._wants("refutation") else self._assessed
         self._knowledge = {player: CluedoKnowledge(self.game, player) for player in known}
         self._history = {player: SeatHistory() for player in known}
         self._learning = set(known)
@@ -331,7 +327,9 @@ class CluedoAssessor(SeatAssessor):
         """
         assessed = self._wants("suggestion", ply.player) or self._wants("answer", ply.player)
         shown = self._state.refutation_of(suggestion.triple)
-        if not assessed and not (shown and self._wants(REFUTATIONS[len(shown[1]) == 1], shown[0])):
+        # A forced card is no decision.
+        chosen = shown is not None and len(shown[1]) > 1 and self._wants("refutation", shown[0])
+        if not (assessed or chosen):
             return
         position = self._position_values(ply.player)
         answers = position.questions.answers(suggestion.triple)
@@ -361,23 +359,19 @@ class CluedoAssessor(SeatAssessor):
 
     def _judge_refutation(self, ply: Ply, card: str) -> Iterator[Assessment]:
         """Assess the information that the shown card gives."""
-        kind = REFUTATIONS[len(self._state.choices) == 1]
-        if not self._wants(kind, ply.player):
+        if len(self._state.choices) == 1 or not self._wants("refutation", ply.player):
             return
         assert self._question is not None
         leaks = self._leaks(self._question, ply.player)
         facts = RefutationFacts(leaks[card], min(leaks.values()), len(leaks))
-        measurements = {}
-        if facts.choices > 1:
-            # Only with a choice: a forced card is no decision.
-            excess = facts.leaked - facts.least
-            measurements["excess_leak"] = WeightedSum(excess)
-            # A card drawn at random has this expectation in every position. So a player that draws
-            # has the ratio 1, and one that gives least has 0, in short and in long games.
-            at_random = sum(leaks.values()) / len(leaks) - facts.least
-            if at_random > NEGLIGIBLE:
-                measurements["leak_ratio"] = WeightedSum(excess, at_random)
-        yield facts.assessment(kind, ply, measurements)
+        excess = facts.leaked - facts.least
+        measurements = {"excess_leak": WeightedSum(excess)}
+        # A card drawn at random has this expectation in every position. So a player that draws has
+        # the ratio 1, and one that gives least has 0, in short and in long games.
+        at_random = sum(leaks.values()) / len(leaks) - facts.least
+        if at_random > NEGLIGIBLE:
+            measurements["leak_ratio"] = WeightedSum(excess, at_random)
+        yield facts.assessment("refutation", ply, measurements)
 
 
 def _first_chance(knowledge: CluedoKnowledge) -> str:

@@ -142,9 +142,9 @@ def _shares(
 
 
 def _places(stated: Mapping[str, int], knowledge: CluedoKnowledge) -> Iterator[Measurements]:
-    """Yield precision and recall of the cards stated as certain, own cards left out.
+    """Yield precision and recall of the cards stated as certain.
 
-    `deduced_…` leave out all cards whose place was seen, of which long games have more.
+    Own cards are left out, and cards whose place was seen, of which long games have more.
     """
     for card in knowledge.game.deck.index:
         holder, place = knowledge.holder(card), stated.get(card)
@@ -153,8 +153,7 @@ def _places(stated: Mapping[str, int], knowledge: CluedoKnowledge) -> Iterator[M
         is_provable = holder not in (None, knowledge.player)
         kind = inference_of(card, knowledge) if is_provable else ""
         right = WeightedSum(float(place == holder))
-        names = ["precision"] if place is not None else []
-        names += ["recall", f"recall_{kind}"] if is_provable else []
+        names = [f"recall_{kind}"] if is_provable else []
         if place is not None and (kind != "shown" or place != holder):
             names.append("deduced_precision")
         if is_provable and kind != "shown":

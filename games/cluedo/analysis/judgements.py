@@ -189,9 +189,7 @@ class RefutationFacts(MoveFacts):
         if self.leaked <= -SMALL:
             gave += f" and increased the uncertainty by {bits_text(-self.leaked)}"
         mistake = False
-        if self.choices == 1:
-            gave += ": there was only one card to show."
-        elif self.leaked - self.least < SMALL:
+        if self.leaked - self.least < SMALL:
             gave += f"; none of the {self.choices} possible cards gives less."
         else:
             gave += f"; another card gives {_least(self.least)}."
@@ -205,7 +203,6 @@ JUDGEMENTS: dict[str, type[MoveFacts]] = {
     "accusation": AccusationFacts,
     "missed accusation": MissedAccusationFacts,
     "refutation": RefutationFacts,
-    "forced refutation": RefutationFacts,
 }
 """The facts of each kind of assessment with a comment."""
 

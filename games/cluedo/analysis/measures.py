@@ -145,24 +145,6 @@ _ONE_GAME = (
         "over refutations with several cards to choose from.",
         comparable=False,
     ),
-    Measure(
-        "precision",
-        "precision of deductions",
-        "share",
-        "higher",
-        "Cards whose place was claimed as certain and was provable, over cards whose place was "
-        "claimed as certain; own cards left out.",
-        comparable=False,
-    ),
-    Measure(
-        "recall",
-        "recall of deductions",
-        "share",
-        "higher",
-        "Cards whose place was claimed as certain and was provable, over cards whose place was "
-        "provable; own cards left out.",
-        comparable=False,
-    ),
 )
 """Measures for rewards and for the summary of one game: they depend on its length."""
 

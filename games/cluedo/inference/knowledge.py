@@ -15,10 +15,8 @@ exactly here.
 
 from __future__ import annotations
 
-import operator
 import random
 from collections.abc import Iterable, Iterator
-from functools import reduce
 from typing import Literal
 
 import numpy as np
@@ -26,15 +24,7 @@ from numpy.typing import NDArray
 
 from arena import Event, Placement
 from games.cluedo.facts import Facts, Statement
-from games.cluedo.inference.constraints import (
-    Constraints,
-    Contradiction,
-    Holder,
-    SearchTooLong,
-    card_numbers,
-    envelope_cards,
-    propagate,
-)
+from games.cluedo.inference.constraints import Constraints, Holder, card_numbers
 from games.cluedo.inference.counting import DealCount
 from games.cluedo.rules.events import DealCards, Triple
 from games.cluedo.rules.setting import CluedoSetting
@@ -191,7 +181,10 @@ class CluedoKnowledge:
         if self._count is None:
             self._count = DealCount(self.constraints)
             if not self._count.total:
-                raise _inconsistent()
+                raise ValueError(
+                    "no deal is consistent with these events; pass the events that one player "
+                    "witnessed in one game, in order"
+                )
             # Keep the conclusions: an event that they imply changes nothing and costs no count.
             for holder, drawn in zip(
                 self.constraints.holders, self._count.constraints.holders, strict=True
@@ -263,39 +256,21 @@ class CluedoKnowledge:
         return self.marginals() > 0.0
 
     def envelope_cards(self) -> frozenset[str]:
-        """Return the cards that the envelope may hold, as the last column of `possible`.
-
-        It is nearly always decided without a count of the deals, in much less time.
-
-        Raises:
-            ValueError: As `count`.
-        """
+        """Return the cards that the envelope may hold, as the last column of `possible`."""
+        # Without the seats' columns of `possible`, which cost more.
         if self._envelope_cards is None:
-            # In place: the next events find the conclusions from the earlier ones.
-            held = self._possible_envelope(self.constraints)
-            self.constraints.holders[-1].may &= held
             cards = self.game.deck.cards
-            self._envelope_cards = frozenset(cards[number] for number in card_numbers(held))
+            self._envelope_cards = frozenset(
+                cards[number]
+                for group, _ in self.count.envelopes()
+                for members in group
+                for number in card_numbers(members)
+            )
         return self._envelope_cards
 
     def is_certain(self) -> bool:
-        """Return whether only one content of the envelope is possible. Raises ValueError too."""
-        # In a copy, so that the classes of a later count do not depend on this question.
-        return self._possible_envelope(self.constraints.copy()).bit_count() == 3
-
-    def _possible_envelope(self, constraints: Constraints) -> int:
-        """Return the set of the cards that the envelope may hold; propagates the constraints."""
-        try:
-            propagate(constraints)
-            held = envelope_cards(constraints)
-        except Contradiction:
-            raise _inconsistent() from None
-        except SearchTooLong:
-            groups = self.count.envelopes()
-            held = reduce(operator.or_, (cards for group, _ in groups for cards in group))
-        if not held:
-            raise _inconsistent()
-        return held
+        """Return whether only one content of the envelope is possible."""
+        return len(self.envelope_cards()) == 3
 
     def holder(self, card: str) -> int | None:
         """Return the only holder that can have `card`; None if it is not certain."""
@@ -341,10 +316,3 @@ class CluedoKnowledge:
         envelope = Triple(*piles.pop())
         lying = piles.pop() if self._undealt else tuple(open_cards)
         return DealCards(envelope, tuple(piles), lying)
-
-
-def _inconsistent() -> ValueError:
-    return ValueError(
-        "no deal is consistent with these events; pass the events that one player witnessed in one "
-        "game, in order"
-    )

@@ -56,10 +56,6 @@ class GameTalk:
         """
         return None
 
-    def is_lasting(self, promise: Promise) -> bool:
-        """Return whether a promise stays in force when the speaker makes another one."""
-        return False
-
     def contradict(self, first: Action, second: Action, speaker: int) -> bool:
         """Return whether two statements of one speaker cannot both be true."""
         return False

@@ -48,14 +48,9 @@ IDS = {
         ("Goofspiel", "goofspiel"),
         ("LiarsDice", "liars_dice"),
         ("Battleship", "battleship"),
-        ("Negotiation", "negotiation"),
-        ("Hanabi", "hanabi"),
-        ("Codenames", "codenames"),
-        ("Avalon", "avalon"),
-        ("Werewolf", "werewolf"),
     )
 }
-"""Gymnasium's ids of the bundled games."""
+"""Gymnasium's ids of the bundled games that have arrays for networks."""
 
 
 class SingleAgentEnv(gymnasium.Env[ArrayObservation, int]):

@@ -167,12 +167,9 @@ class TalkAssessor(SeatAssessor):
         pending, seat.pending = seat.pending, []
         unstated = {"unstated": WeightedSum(float(not pending))}
         yield Assessment(seat.ply, event.player, "speech", {}, unstated)
-        # A later promise replaces the earlier ones, unless these depend on what others do.
+        # A later promise replaces the earlier ones.
         new = [(s.ply, s.statement) for s in pending if isinstance(s.statement, Promise)]
-        if new:
-            lasting = [each for each in seat.promises if self.talk.is_lasting(each[1])]
-            again = {promise for _, promise in new}
-            seat.promises = [each for each in lasting if each[1] not in again] + new
+        seat.promises = new or seat.promises
         for spoken in pending:
             yield self._assess(event.player, spoken, self._effect(event.player, spoken.statement))
 

@@ -45,7 +45,7 @@ REPORTED = {
 LEVELS = ("deductions", "notes", "events")
 """Text levels, from most help to least."""
 SHOWN_SPEEDS = (
-    *("`hanabi`, arrays and masks", "event and exact posterior, Cluedo, 3 players, median"),
+    *("`hanabi`, positions", "event and exact posterior, Cluedo, 3 players, median"),
     *("sampler, 32 chats", "training of `clue-tiny` on 16 games"),
 )
 """Rows of `make bench` that the documentation shows."""

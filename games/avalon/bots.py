@@ -21,7 +21,6 @@ from games.avalon.rules import (
     SUCCESS,
     Assassinate,
     Avalon,
-    Examine,
     PlayCard,
     Propose,
     VoteOnTeam,
@@ -120,8 +119,6 @@ class AvalonDeducer(RoleBot):
                 return FAIL if self._is_minority and self._fails() else SUCCESS
             case Assassinate():
                 return self._guess(legal.of(Assassinate))
-            case Examine():
-                return self._examine(legal.of(Examine))
             case _:
                 # What Merlin knows would give Merlin away.
                 speaks = self._makes_claims and self._notes.role != MERLIN
@@ -186,13 +183,6 @@ class AvalonDeducer(RoleBot):
         allies = sorted(self._allies.intersection(self._notes.proposals[-1].seats))
         # Too few fails only give away that evil is on the team; too many give away who is.
         return len(allies) >= needed and self.player in allies[:needed]
-
-    def _examine(self, choices: Sequence[Examine]) -> Action:
-        """Examine the player who is most in doubt; evil hands the Lady of the Lake to evil."""
-        sets, weights = self._suspicion()
-        doubt = np.abs(weights @ sets - 0.5)
-        allies = self._allies if self._is_minority else set[int]()
-        return min(choices, key=lambda choice: (choice.seat not in allies, doubt[choice.seat]))
 
     def _guess(self, guesses: Sequence[Assassinate]) -> Action:
         assert self._notes.revealed is not None

@@ -1,9 +1,5 @@
 """Avalon as a `Game`: The Resistance with roles (D. Eskridge, Indie Boards and Cards, 2012).
 
-The option `lady` is the rule book's "Lady of the Lake": the player to the right of the first leader
-has the token; immediately after the missions 2, 3 and 4 its holder looks at the loyalty of a player
-who has not held it, and passes it to this player.
-
 J. Serrino, M. Kleiman-Weiner, D. Parkes, J. Tenenbaum, "Finding Friend and Foe in Multi-Agent
 Games", NeurIPS 2019, study the game without talk; Light et al., "AvalonBench" (2023), with it.
 """
@@ -26,7 +22,6 @@ from games.hidden_roles.rules import (
     HiddenRolesState,
     RoleOptions,
     SeatAction,
-    SideSeen,
 )
 
 GOOD, EVIL = 0, 1
@@ -70,11 +65,6 @@ class AvalonOptions(RoleOptions):
         description="Special roles. 'standard': the usual set for the number of players; 'merlin': "
         "Merlin and the Assassin; 'none': The Resistance, without special roles.",
     )
-    lady: bool = Field(
-        False,
-        description="Lady of the Lake: after the missions 2, 3 and 4, her holder learns in secret "
-        "whether one player is evil, who then holds her. Usual from 7 players on.",
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,11 +100,6 @@ class PlayCard(Action):
 @dataclass(frozen=True, slots=True)
 class Assassinate(SeatAction, template="assassinate Player {self.seat}"):
     """Name the seat of Merlin, as the Assassin after three missions that succeeded."""
-
-
-@dataclass(frozen=True, slots=True)
-class Examine(SeatAction, template="examine Player {self.seat}"):
-    """Learn the side of a player, as the holder of the Lady of the Lake."""
 
 
 APPROVE, REJECT = VoteOnTeam(True), VoteOnTeam(False)
@@ -172,14 +157,6 @@ class MissionEnded(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class LadyPassed(Event):
-    """Public: the holder of the Lady of the Lake examines a player, who holds her from now on."""
-
-    holder: int
-    seat: int
-
-
-@dataclass(frozen=True, slots=True)
 class EvilRevealed(Event):
     """Public: the evil players, who reveal themselves before the Assassin names Merlin."""
 
@@ -219,7 +196,6 @@ class Avalon(HiddenRolesGame):
     options: AvalonOptions
     Text = "games.avalon.text:AvalonText"
     Analysis = "games.avalon.knowledge:AvalonAnalysis"
-    Arrays = "games.avalon.notes:AvalonArrays"
     View = "games.avalon.text:AvalonView"
     Talk = "games.hidden_roles.talk:RoleTalk"
 
@@ -237,9 +213,7 @@ class Avalon(HiddenRolesGame):
 
     @property
     def seers(self) -> frozenset[str]:
-        """Merlin and Percival; with the Lady of the Lake, her holder may have any role."""
-        roles = frozenset(self.role_list)
-        return roles if self.options.lady else roles & {MERLIN, PERCIVAL}
+        return frozenset(self.role_list) & {MERLIN, PERCIVAL}
 
     @property
     def promised(self) -> tuple[tuple[Action, ...], ...]:
@@ -262,8 +236,6 @@ class Avalon(HiddenRolesGame):
         yield from (APPROVE, REJECT, SUCCESS, FAIL, PASS)
         if MERLIN in self.role_list:
             yield from map(Assassinate, seats)
-        if self.options.lady:
-            yield from map(Examine, seats)
         yield from self._statements()
 
     @cached_property
@@ -294,8 +266,6 @@ class AvalonState(HiddenRolesState):
         """Rejected proposals of the current mission."""
         self.team: tuple[int, ...] = ()
         """The proposed team."""
-        self.ladies: tuple[int, ...] = (game.num_players - 1,) if game.options.lady else ()
-        """Holders of the Lady of the Lake, the present one last; () without the option."""
 
     def _legal_actions(self, player: int) -> ActionSet:
         match self.phase:
@@ -309,9 +279,6 @@ class AvalonState(HiddenRolesState):
                 # Not kept on the game: its caches would show that an evil player is on a team.
                 cards = (SUCCESS, FAIL) if self.dealt[player] in EVIL_ROLES else (SUCCESS,)
                 return self.game.actions.subset(cards)
-            case "lady":
-                others = (seat for seat in range(self.game.num_players) if seat not in self.ladies)
-                return self.game.actions.subset(map(Examine, others))
             case _:
                 return self.game.actions.subset(map(Assassinate, self._seats_of(GOOD)))
 
@@ -340,8 +307,6 @@ class AvalonState(HiddenRolesState):
                 self._vote(tuple(action == APPROVE for action in phase.values()))
             case Assassinate(seat):
                 self._guess(seat)
-            case Examine(seat):
-                self._examine(seat)
             case _:
                 self._play({seat: action == FAIL for seat, action in phase.items()})
 
@@ -380,10 +345,7 @@ class AvalonState(HiddenRolesState):
         if self.results.count(False) == 3:
             self._end(EVIL)
         elif self.results.count(True) < 3:
-            if self.ladies and len(self.results) > 1:
-                self._begin("lady", self.ladies[-1:])
-            else:
-                self._begin_proposal()
+            self._begin_proposal()
         # The last chance of evil; without Merlin there is nothing to guess.
         elif MERLIN in self.dealt:
             assassin = self.dealt.index(ASSASSIN)
@@ -391,13 +353,6 @@ class AvalonState(HiddenRolesState):
             self._begin("assassinate", (assassin,))
         else:
             self._end(GOOD)
-
-    def _examine(self, seat: int) -> None:
-        holder, is_evil = self.ladies[-1], self.game.team_of(self.dealt[seat]) == EVIL
-        self.ladies += (seat,)
-        self.log.append(LadyPassed(holder, seat))
-        self.log.append(SideSeen(holder, seat, is_evil))
-        self._begin_proposal()
 
     def _guess(self, seat: int) -> None:
         correct = self.dealt[seat] == MERLIN

@@ -31,7 +31,6 @@ from games.avalon.rules import (
     PERCIVAL,
     Avalon,
     EvilRevealed,
-    LadyPassed,
     MerlinGuessed,
     MissionCardPlayed,
     MissionEnded,
@@ -41,14 +40,7 @@ from games.avalon.rules import (
     TeamVoted,
 )
 from games.hidden_roles.notes import HiddenRolesText, RoleView
-from games.hidden_roles.rules import RoleDealt, SideSeen
-
-_LADY = (
-    "Player {} holds the Lady of the Lake. After each of the missions 2, 3 and 4, her holder "
-    "chooses a player who has not held her, learns in secret whether this player is evil, and "
-    "passes her on to this player."
-)
-
+from games.hidden_roles.rules import RoleDealt
 
 # The person is Merlin, and leads first.
 FIRST_GAME = FirstGame(
@@ -119,8 +111,6 @@ def _notation(game: Avalon) -> str:
     notation = "propose Player NUMBER, Player NUMBER, … | approve | reject | success | fail"
     if MERLIN in game.role_list:
         notation += " | assassinate Player NUMBER"
-    if game.options.lady:
-        notation += " | examine Player NUMBER"
     return f"{notation} | say TEXT | pass" if game.options.talk else notation
 
 
@@ -152,8 +142,6 @@ def _progress(game: Avalon, notes: AvalonNotes) -> str:
     is_open = len(notes.votes) < len(notes.proposals) or (notes.votes and notes.votes[-1].approved)
     if last and last.mission == number + 1 and is_open:
         text += f" Team of {game.seat_names[last.leader]}: {game.names_of(last.seats)}."
-    if notes.lady is not None:
-        text += f" Lady of the Lake: {game.seat_names[notes.lady]}."
     return text
 
 
@@ -223,7 +211,6 @@ class AvalonText(HiddenRolesText):
             "Each member of an approved team secretly plays a card: good players play success, "
             "evil ones success or fail. Only the number of fails is published. One fail makes the "
             f"mission fail{hard}. Evil wins with three failed missions.",
-            *([_LADY.format(game.num_players - 1)] if game.options.lady else []),
             _ending(game),
             f"Your action: {_notation(game)}. For example: propose Player 1, Player 3",
         ]
@@ -257,10 +244,6 @@ class AvalonText(HiddenRolesText):
             case MissionEnded(mission, seats, fails, succeeded):
                 result = "succeeds" if succeeded else "fails"
                 return f"Mission {mission} of {game.names_of(seats)} {result}: {_cards(fails)}."
-            case LadyPassed(holder, seat):
-                return f"{names[holder]} examines {names[seat]} and passes the Lady of the Lake on."
-            case SideSeen(player, seat, is_evil):
-                return f"{names[player]} learns: {names[seat]} is {'evil' if is_evil else 'good'}."
             case EvilRevealed(seats, assassin):
                 return (
                     "Three missions have succeeded. The evil players reveal themselves: "
@@ -279,8 +262,6 @@ class AvalonText(HiddenRolesText):
         own = f"Your role is {notes.role} ({game.team_name(notes.role)})."
         if notes.secret:
             own += f" You see {_secret(game, notes.secret)}"
-        for seat, is_evil in notes.examined.items():
-            own += f" You examined {names[seat]}: {'evil' if is_evil else 'good'}."
         yield own
         yield _progress(game, notes)
         for seat, name in enumerate(names) if notes.votes else ():
@@ -306,7 +287,6 @@ class AvalonText(HiddenRolesText):
             **super().synonyms(),
             **{"yes": "approve", "accept": "approve", "no": "reject", "disapprove": "reject"},
             **{"sabotage": "fail", "succeed": "success", "nominate": "propose"},
-            **({"inspect": "examine", "check": "examine"} if self.game.options.lady else {}),
         }
 
 
@@ -317,7 +297,6 @@ MOST_VOTES = 6
 
 PROMPTS = {
     "say": "All players hear you",
-    "examine": "Click the player whose side you want to see.",
     "assassinate": "Click the player whom you take for Merlin.",
 }
 
@@ -325,7 +304,7 @@ PROMPTS = {
 class AvalonView(RoleView):
     """The table: missions, and the players with their roles, teams and votes.
 
-    Clicks on players choose the members of a team, whom the Lady of the Lake examines, and Merlin.
+    Clicks on players choose the members of a team, and Merlin.
     """
 
     game: Avalon
@@ -336,8 +315,7 @@ class AvalonView(RoleView):
         """Return the current table."""
         missions = TileRow(tuple(map(self._mission, range(5))))
         players = tuple(map(self._seat_row, range(self.game.num_players)))
-        columns = ("role", "team", "vote", "before", "")
-        table = Players(players, columns)
+        table = Players(players, ("role", "team", "vote", "before"))
         size = self.game.team_sizes[self.notes.mission]
         prompts = {**PROMPTS, "propose": f"Click the {size} players of your team."}
         parts = (Panel("Missions", (missions,)), self._progress(), table)
@@ -367,11 +345,9 @@ class AvalonView(RoleView):
 
     def _known(self, seat: int) -> Tile | None:
         """Return what the viewer knows of a role that it was not shown."""
-        notes, is_evil = self.notes, self.notes.examined.get(seat)
-        if is_evil or (notes.revealed and seat in notes.revealed.seats):
+        notes = self.notes
+        if notes.revealed and seat in notes.revealed.seats:
             return Tile("evil", "bad")
-        if is_evil is not None:
-            return Tile("good", "good")
         if notes.secret is None or seat not in notes.secret.seats:
             return None
         return Tile("evil", "bad") if notes.secret.kind == "evil" else Tile("Merlin?", "accent")
@@ -393,5 +369,4 @@ class AvalonView(RoleView):
             face = "  ".join(f"{mission}: {votes}" for mission, votes in by_mission.items())
             title = "earlier votes by mission, the latest last"
             before = Tile(signs, "muted", title, face=face)
-        lady = Tile("Lady", "accent", "Lady of the Lake") if notes.lady == seat else BLANK
-        return self._player(seat, self._known(seat), team, vote, before, lady)
+        return self._player(seat, self._known(seat), team, vote, before)

@@ -1,4 +1,4 @@
-"""Bots of Battleship, weakest first. Both place their ships at random."""
+"""Bots of Battleship, weakest first."""
 
 from __future__ import annotations
 
@@ -11,16 +11,13 @@ from arena import Action, Observation
 from arena.agents.agent import EvenBot
 from games.battleship.board import union
 from games.battleship.knowledge import BattleshipKnowledge, is_countable
-from games.battleship.rules import PlaceShip, Shoot
+from games.battleship.rules import Shoot
 
 
 class BattleshipBot(EvenBot):
     """Bot that draws evenly from the shots that it considers best."""
 
     def _best(self, observation: Observation) -> Sequence[Action]:
-        legal = observation.legal_actions
-        if isinstance(legal[0], PlaceShip):
-            return legal
         knowledge: BattleshipKnowledge = observation.notes
         names = knowledge.game.board.names
         return [Shoot(names[square]) for square in self.targets(knowledge)]

@@ -1,8 +1,7 @@
 """Exact knowledge of the other player's fleet, and judgements of shots by it.
 
-All fleets that keep the rules are equally likely, as with `placement=random`. For fleets placed by
-players this is an assumption, since players may prefer some places. So the posterior is even over
-the fleets that fit the results of the shots, and its entropy is log2 of their number.
+All fleets that keep the rules are equally likely. So the posterior is even over the fleets that fit
+the results of the shots, and its entropy is log2 of their number.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import ClassVar
 
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 from pydantic import JsonValue
 
 from arena import (
+    CHANCE,
     Action,
     Assessment,
     Comment,
@@ -31,14 +31,13 @@ from arena import (
 )
 from arena.core.analysis import DecisionKind, Fact, SeatAssessor
 from arena.core.text import per_cent
-from games.battleship.board import Fleet, board_of, has_room, union
+from games.battleship.board import Fleet, board_of, union
 from games.battleship.notes import BattleshipNotes, Shot, ShotRecord
 from games.battleship.rules import (
     Battleship,
     BattleshipState,
     FleetRevealed,
     PlaceFleet,
-    PlaceShip,
     Shoot,
 )
 
@@ -291,42 +290,25 @@ class BattleshipAnalysis(GameAnalysis):
         if state.is_terminal:  # Both fleets are revealed.
             return list(history)
         other = 1 - player
-        # A ship that is sealed in this round is in the history and must be drawn again too.
-        sealed = tuple(ship for seat, ship in state.sealed if seat == other)
         notes: BattleshipNotes = state.observe(player).notes
-        fleet = state.fleets[other] + sealed
+        fleet = state.fleets[other]
         # The true fleet is a valid start; each step keeps the results of all shots.
         for _ in range(SWEEPS):
             for number in rng.sample(range(len(fleet)), len(fleet)):
                 fleet = _redraw(fleet, number, notes.shots, rng)
-        return list(_with_fleet(history, other, [ship.name for ship in fleet]))
+        steps, placed = list(history), PlaceFleet(other, tuple(ship.name for ship in fleet))
+        # Chance places the fleets first, each by one step.
+        steps[other : other + 1] = [Step(CHANCE, placed)] if other < len(steps) else []
+        return steps
 
 
 def _redraw(fleet: Fleet, number: int, record: ShotRecord, rng: random.Random) -> Fleet:
     """Return the fleet with one ship drawn again. The current place always fits."""
     before, after = fleet[:number], fleet[number + 1 :]
-    taken, later = union((*before, *after)), record.lengths[len(fleet) :]
+    taken = union((*before, *after))
     places = [
         ship
         for ship in record.board.ships[fleet[number].length]
-        # During placement the ships that are still to come need room.
-        if not ship.mask & taken
-        and record.allows((*before, ship, *after))
-        and has_room(record.board, later, taken | ship.mask)
+        if not ship.mask & taken and record.allows((*before, ship, *after))
     ]
     return (*before, rng.choice(places), *after)
-
-
-def _with_fleet(history: Sequence[Step], owner: int, names: Sequence[str]) -> Iterator[Step]:
-    """Yield a history in which `owner` has the ships of these names."""
-    # Sealed placements come in the order of the ships, whatever the other player did between.
-    placed = 0
-    for step in history:
-        match step.action:
-            case PlaceFleet(player) if player == owner:
-                yield Step(step.player, PlaceFleet(owner, tuple(names)))
-            case PlaceShip() if step.player == owner:
-                yield Step(owner, PlaceShip(names[placed]))
-                placed += 1
-            case _:
-                yield step

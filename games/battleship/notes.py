@@ -129,27 +129,19 @@ class BattleshipNotes(Notes):
                 self.records[player].add(event)
                 self.latest_shot = event
             case ShipsPlaced(player, names):
-                # All ships by chance, or the next one.
-                self.fleets[player] += self.game.fleet(names)
+                self.fleets[player] = self.game.fleet(names)
             case FleetRevealed(player, names):
                 self.fleets[player] = self.game.fleet(names)
 
     @property
     def fleet(self) -> Fleet:
-        """Own ships that are placed so far."""
+        """Own ships; empty before they are placed."""
         return self.fleets[self.player]
 
     @property
     def shots(self) -> ShotRecord:
         """The viewer's own shots."""
         return self.records[self.player]
-
-    @property
-    def next_length(self) -> int | None:
-        """Length of the own ship that the viewer places next; None if there is none."""
-        placed, options = len(self.fleet), self.game.options
-        by_player = options.placement == "players" and placed < len(options.ships)
-        return options.ships[placed] if by_player else None
 
     def sign(self, owner: int, square: int) -> str:
         """Return a square of a board: `x` hit, `o` miss, `S` ship, or `.`.
@@ -174,7 +166,6 @@ class BattleshipArrays(GameArrays):
         - `fleet`: 1 for a square of an own ship.
         - `shots`, `received`: own shots and those of the other player: -1 miss, 1 hit.
         - `afloat` (lengths 1 to 5): ships of the other player that are not sunk.
-        - `to_place` (lengths 1 to 5): 1 for the length of the ship to place now.
         """
         grid = (self.game.options.height, self.game.options.width)
         return {
@@ -182,7 +173,6 @@ class BattleshipArrays(GameArrays):
             "shots": ArraySpec(grid, -1, 1),
             "received": ArraySpec(grid, -1, 1),
             "afloat": ArraySpec((LONGEST_SHIP,), 0, 10),
-            "to_place": ArraySpec((LONGEST_SHIP,), 0, 1),
         }
 
     def read(self, observation: Observation) -> dict[str, NDArray[Any]]:
@@ -196,6 +186,4 @@ class BattleshipArrays(GameArrays):
         # Counted by length; ships of equal length look alike.
         for length in notes.shots.afloat:
             arrays["afloat"][length - 1] += 1
-        if notes.next_length is not None:
-            arrays["to_place"][notes.next_length - 1] = 1
         return arrays

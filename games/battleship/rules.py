@@ -10,7 +10,7 @@ Squares and ships are given by name in options, actions and events.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated, Literal, Self
 
@@ -22,12 +22,10 @@ from games.battleship.board import (
     LONGEST_SHIP,
     Board,
     Fleet,
-    Ship,
     board_of,
     has_room,
     is_fleet,
     random_fleet,
-    union,
 )
 
 DENSEST = 0.4
@@ -48,9 +46,6 @@ class BattleshipOptions(GameOptions):
         max_length=10,
         description="Length of each ship, such as 3,2,2; the usual board of 10 by 10 has "
         "5,4,3,3,2.",
-    )
-    placement: Literal["random", "players"] = Field(
-        "random", description="Who places the ships: 'random' (chance) or 'players'."
     )
 
     @field_validator("ships", mode="before")
@@ -94,14 +89,6 @@ class PlaceFleet(Action):
 
 
 @dataclass(frozen=True, slots=True)
-class PlaceShip(Action, template="place {self.ship}"):
-    """Place the next own ship; the other player does not see it."""
-
-    ship: str
-    """First and last square, `b2-b4`."""
-
-
-@dataclass(frozen=True, slots=True)
 class Shoot(Action, template="shoot {self.square}"):
     """Shoot at a square of the other player's board."""
 
@@ -110,7 +97,7 @@ class Shoot(Action, template="shoot {self.square}"):
 
 @dataclass(frozen=True, slots=True)
 class ShipsPlaced(PrivateEvent):
-    """Private: ships of one player are placed; all of them by chance, or its next one."""
+    """Private: the ships of one player are placed."""
 
     ships: tuple[str, ...]
 
@@ -181,18 +168,15 @@ class Battleship(Game):
 
     @property
     def turn_bound(self) -> int:
-        """A turn for each ship that the players place, and for each square of both boards."""
-        return len(self.options.ships) + 2 * self.board.size
+        """A turn for each square of both boards."""
+        return 2 * self.board.size
 
     def fleet(self, names: Iterable[str]) -> Fleet:
         """Return the ships of these names. Raises KeyError for an unknown one."""
         return tuple(map(self.board.ship, names))
 
     def _all_actions(self) -> Iterable[Action]:
-        yield from map(Shoot, self.board.names)
-        if self.options.placement == "players":
-            for length in sorted(set(self.options.ships)):
-                yield from (PlaceShip(ship.name) for ship in self.board.ships[length])
+        return map(Shoot, self.board.names)
 
     def initial_state(self) -> BattleshipState:
         return BattleshipState(self)
@@ -205,14 +189,9 @@ class BattleshipState(State):
 
     def __init__(self, game: Battleship) -> None:
         super().__init__(game)
-        # The deal by chance comes before turn 1; placement by the players is made in turns.
-        by_chance = game.options.placement == "random"
-        self.to_act = (CHANCE,) if by_chance else (0, 1)
-        self.turn = int(not by_chance)
+        self.to_act = (CHANCE,)
         self.fleets: tuple[Fleet, Fleet] = ((), ())
-        """The ships of each player that are placed so far."""
-        self.sealed: tuple[tuple[int, Ship], ...] = ()
-        """Players and ships of this round of placement, before both have placed one."""
+        """The ships of each player; empty before they are placed."""
         self.shots = (0, 0)
         """The set of squares that each player has shot at."""
         self.winner: int | None = None
@@ -244,33 +223,6 @@ class BattleshipState(State):
         # There are too many fleets to compare the text with each of them.
         return PlaceFleet(self._dealing, tuple(text.partition(": ")[2].split(", ")))
 
-    def possible_ships(self, player: int) -> Iterator[Ship]:
-        """Yield the places for the next ship of a player that leave room for its later ships."""
-        own, board = self.fleets[player], self.game.board
-        length, *later = self.game.options.ships[len(own) :]
-        occupied = union(own)
-        for ship in board.ships[length]:
-            if not ship.mask & occupied and has_room(board, later, occupied | ship.mask):
-                yield ship
-
-    def _place(self, player: int, *ships: Ship) -> None:
-        first, second = self.fleets
-        self.fleets = (first + ships, second) if player == 0 else (first, second + ships)
-        self.log.append(ShipsPlaced(player, tuple(ship.name for ship in ships)))
-
-    def _seal(self, player: int, ship: Ship) -> None:
-        """Seal a ship; when both players have placed one, each of them sees its own."""
-        self.sealed = (*self.sealed, (player, ship))
-        self.to_act = tuple(seat for seat in self.to_act if seat != player)
-        # Simultaneous: no event, not even for the own player, before both have placed.
-        if self.to_act:
-            return
-        for seat, each in sorted(self.sealed):
-            self._place(seat, each)
-        self.sealed = ()
-        is_placed = len(self.fleets[0]) == len(self.game.options.ships)
-        self._begin_turn(*((0,) if is_placed else (0, 1)))
-
     # Shots
 
     def _shoot(self, player: int, square: str) -> None:
@@ -297,24 +249,20 @@ class BattleshipState(State):
     # The interface of a state
 
     def _legal_actions(self, player: int) -> ActionSet:
-        game = self.game
-        if len(self.fleets[player]) < len(game.options.ships):
-            ships = self.possible_ships(player)
-            return game.actions.subset(PlaceShip(ship.name) for ship in ships)
-        # The table of actions begins with the shots, in the order of the squares.
-        table, shots = game.actions.actions, self.shots[player]
-        return game.actions.subset(
-            [table[square] for square in range(game.board.size) if not shots >> square & 1]
+        # The table of actions has the shots in the order of the squares.
+        table, shots = self.game.actions.actions, self.shots[player]
+        return self.game.actions.subset(
+            [shot for square, shot in enumerate(table) if not shots >> square & 1]
         )
 
     def _apply(self, player: int, action: Action) -> None:
         match action:
-            case PlaceFleet(seat, names):
-                self._place(seat, *self.game.fleet(names))
-                if seat == 1:
+            case PlaceFleet(owner, names):
+                first, fleet = self.fleets[0], self.game.fleet(names)
+                self.fleets = (fleet, ()) if owner == 0 else (first, fleet)
+                self.log.append(ShipsPlaced(owner, names))
+                if owner == 1:
                     self._begin_turn(0)
-            case PlaceShip(name):
-                self._seal(player, self.game.board.ship(name))
             case Shoot(square):
                 self._shoot(player, square)
 

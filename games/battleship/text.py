@@ -25,7 +25,6 @@ from games.battleship.notes import BattleshipNotes
 from games.battleship.rules import (
     Battleship,
     FleetRevealed,
-    PlaceShip,
     ShipsPlaced,
     ShotFired,
 )
@@ -50,11 +49,10 @@ def grid(board: Board, cell: Callable[[int], str], width: int = 1) -> Iterator[s
 def _boards(notes: BattleshipNotes) -> Iterator[str]:
     """Yield both boards and the ships that are left."""
     board, own, other = notes.game.board, notes.player, 1 - notes.player
-    if notes.next_length is None:
-        yield "Your shots (x hit, o miss, . not shot at):"
-        yield from grid(board, lambda square: notes.sign(other, square))
-        left, name = notes.shots.afloat, notes.game.seat_names[other]
-        yield f"Ships of {name} afloat: {lengths_text(left) if left else 'none'}."
+    yield "Your shots (x hit, o miss, . not shot at):"
+    yield from grid(board, lambda square: notes.sign(other, square))
+    left, name = notes.shots.afloat, notes.game.seat_names[other]
+    yield f"Ships of {name} afloat: {lengths_text(left) if left else 'none'}."
     yield "Your board (S ship, x ship hit, o miss, . water):"
     yield from grid(board, lambda square: notes.sign(own, square))
 
@@ -121,27 +119,16 @@ class BattleshipText(GameText):
         ships = f"{len(options.ships)} ships of {lengths_text(options.ships)}"
         if len(options.ships) == 1:
             ships = f"one ship of length {options.ships[0]}"
-        placement, first = "All ships are placed at random.", "Your action: shoot SQUARE."
-        if options.placement == "players":
-            placement = (
-                "First the players place their ships, one after the other in the order of these "
-                "lengths, both at the same time."
-            )
-            first = (
-                "Your action while ships are placed: place FIRST-LAST, for example: place "
-                f"{board.ships[options.ships[0]][0].name}. Name the upper or left end first.\n"
-                "Your action later: shoot SQUARE."
-            )
         return (
             f"Battleship, two players. Each has a board of {options.height} rows, a to {last[0]} "
             f"from the top, and {options.width} columns, 1 to {last[1:]} from the left; square b3 "
             f"is row b, column 3. On it lie {ships}, hidden from the other player. A ship covers "
             "that many squares in a row or in a column. Ships may touch but must not overlap. "
-            f"{placement}\n"
+            "All ships are placed at random.\n"
             "Then the players shoot in turn, Player 0 first, at one square of the other's board. "
             "The result is announced: miss or hit, or sunk with the length of the ship if all its "
             "squares are hit. You cannot shoot at a square twice.\n"
-            f"{ENDING}\n{first} For example: shoot b3"
+            f"{ENDING}\nYour action: shoot SQUARE. For example: shoot b3"
         )
 
     def narrate(self, event: Event) -> str:
@@ -168,18 +155,9 @@ class BattleshipText(GameText):
         notes: BattleshipKnowledge = observation.notes
         if level != "events" and notes.fleet:
             yield from _boards(notes)
-            if level == "deductions" and observation.legal_actions and notes.next_length is None:
+            if level == "deductions" and observation.legal_actions:
                 yield from _deductions(notes)
-        if not observation.legal_actions:
-            return
-        # Actions of one decision are of one kind; a grammar replaces a list of up to 180.
-        first = observation.legal_actions[0]
-        if isinstance(first, PlaceShip):
-            yield (
-                f"Your action: place FIRST-LAST, your ship of length {notes.next_length}. For "
-                f"example: {first}"
-            )
-        else:
+        if observation.legal_actions:
             yield "Your action: shoot SQUARE, one that you have not shot at."
 
 
@@ -192,18 +170,11 @@ LEGEND = (
     (Tile("o", face="•"), "miss"),
     (Tile("S", "seat4", face=" "), "ship"),
 )
-PROMPTS = {
-    "shoot": "Click a square of the other board to shoot at it.",
-    "place": "Click the first and the last square of your next ship.",
-}
+PROMPTS = {"shoot": "Click a square of the other board to shoot at it."}
 
 
 class BattleshipView(NotesView):
-    """Both boards as one viewer sees them.
-
-    A click on the other player's board shoots; before the game, one on the first and one on the
-    last square of the own board place a ship.
-    """
+    """Both boards as one viewer sees them. A click on the other player's board shoots."""
 
     game: Battleship
     notes: BattleshipNotes
@@ -239,13 +210,8 @@ class BattleshipView(NotesView):
             ".": ("muted", "water") if is_known else ("hidden", "not known"),
         }
         tone, meaning = looks[sign]
-        picks: tuple[str, ...] = ()
-        # A click on a square means a shot, or one end of a ship.
-        if self.seat is not None and sign in "S.":
-            if self.seat != owner:
-                picks = (f"shoot {name}",)
-            elif not is_known:
-                picks = (name,)
+        is_target = self.seat not in (None, owner) and sign in "S."
+        picks = (f"shoot {name}",) if is_target else ()
         look: Look = ""
         if self.notes.records[1 - owner].known_sunk() >> square & 1:
             meaning, look = "sunk ship", "sunk"

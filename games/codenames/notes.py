@@ -1,17 +1,13 @@
-"""All that one viewer of codenames knows, and what is made from it: arrays, texts, table."""
+"""All that one viewer of codenames knows, and what is made from it: texts and the table."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
 
 from arena import (
-    ArraySpec,
     Card,
     Event,
-    GameArrays,
     GameText,
     Notes,
     Observation,
@@ -29,7 +25,6 @@ from arena.core.view import Colour, Look
 from games.codenames.rules import (
     ASSASSIN,
     NEUTRAL,
-    NUMBERS,
     PASS,
     STOP,
     TEAMS,
@@ -43,9 +38,6 @@ from games.codenames.rules import (
     WordsDealt,
     clue_text,
 )
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,48 +110,6 @@ class CodenamesNotes(Notes):
     def owner(self, word: str) -> str | None:
         """Return the owner of a word, if the viewer knows it."""
         return self.revealed.get(word) or self.key.get(word)
-
-
-class CodenamesArrays(GameArrays):
-    """Observations of codenames as arrays."""
-
-    game: Codenames
-
-    @cached_property
-    def specs(self) -> Mapping[str, ArraySpec]:
-        words = self.game.num_words
-        return {
-            # -1 before the words are dealt.
-            "words": ArraySpec((words,), low=-1, high=len(NUMBERS) - 1, dtype="int16"),
-            "owners": ArraySpec((words, 4), low=0, high=1),
-            "revealed": ArraySpec((words,), low=0, high=1),
-            # Numbers are up to 9, guesses up to 10.
-            "turn": ArraySpec((4,), low=0, high=10),
-        }
-
-    def read(self, observation: Observation) -> dict[str, NDArray[Any]]:
-        """Return the table as arrays; clues are text, so a network knows their numbers only.
-
-        `words` are numbers in the list of words. `owners` are one-hot rows: own team, other team,
-        neutral, assassin; zeros if unknown. `turn`: 1 for a clue giver, 1 if the latest clue is
-        that of the own team, its number, the guesses that are left.
-        """
-        notes: CodenamesNotes = observation.notes
-        own = TEAMS[observation.player % 2]
-        arrays = self._zeros()
-        arrays["words"][:] = [NUMBERS[word] for word in notes.words] or -1
-        # From the observer's side, so that one network can play for both teams.
-        columns = [own, TEAMS[1 - TEAMS.index(own)], NEUTRAL, ASSASSIN]
-        for number, word in enumerate(notes.words):
-            arrays["revealed"][number] = word in notes.revealed
-            owner = notes.owner(word)
-            if owner:
-                arrays["owners"][number, columns.index(owner)] = 1
-        arrays["turn"][0] = observation.player < 2
-        if notes.clues:
-            clue = notes.clues[-1]
-            arrays["turn"][1:] = TEAMS[clue.team] == own, clue.number, notes.guesses_left
-        return arrays
 
 
 # Texts

@@ -255,7 +255,6 @@ class Codenames(Game):
     return_scale = replace(WIN_RATE, par=0.5, team_names=("blue", "orange"))
     Text = "games.codenames.notes:CodenamesText"
     Analysis = "games.codenames.knowledge:CodenamesAnalysis"
-    Arrays = "games.codenames.notes:CodenamesArrays"
     View = "games.codenames.notes:CodenamesView"
     default_bots = ("shared_table", "shared_table")
     level_bots = ("easy", "own_table", "shared_table")

@@ -117,7 +117,6 @@ class Goofspiel(Game):
     Options = GoofspielOptions
     options: GoofspielOptions
     default_bots = ("nearby", "random")
-    level_bots = ("easy", "nearby", "solver")
     return_scale = ReturnScale("score", "", -1.0, 1.0)
 
     @cached_property

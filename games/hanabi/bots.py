@@ -1,4 +1,4 @@
-"""Bots of Hanabi. They use their own observation only."""
+"""Bot of Hanabi with conventions; it uses its own observation only."""
 
 from __future__ import annotations
 
@@ -7,67 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from arena import Action, ActionSet, Decision, Event, Observation, Seat
 from games.hanabi.deck import Kinds
-from games.hanabi.knowledge import CERTAIN, HanabiKnowledge
+from games.hanabi.knowledge import HanabiKnowledge
 from games.hanabi.rules import DiscardSlot, Hanabi, Hint, HintGiven, PlaySlot
-
-
-class HanabiPiers:
-    """Bot that follows the rules of the agent Piers, with exact knowledge of its own hand.
-
-    J. Walton-Rivers, P. R. Williams, R. Bartle, D. Perez-Liebana and S. M. Lucas, "Evaluating and
-    modelling Hanabi-playing agents", IEEE Congress on Evolutionary Computation (2017),
-    arXiv:1704.07069. The first rule that applies decides:
-
-    1. Play what fits for certain; with a life to spare also what fits with 60 %, and once the deck
-       is empty what may fit.
-    2. Tell a player, the next one first, more about a card that fits now.
-    3. With fewer than four tokens, show a player that a card of its hand is useless.
-    4. Discard a useless card, else the oldest one, else give any hint.
-
-    Mean scores of teams of this bot are 17.5, 17.8, 17.1 and 16.4 with 2 to 5 players, each ± 0.3
-    (200 games): `arena eval hanabi --player bot:piers --against bot:piers --games 200 --seed 1`.
-    """
-
-    PROBABLE = 0.6
-    """Least chance of a play that may cost a life."""
-    FEW_TOKENS = 4
-
-    def __init__(self, seat: Seat) -> None:
-        self._rng = seat.rng
-
-    async def act(self, observation: Observation) -> Decision:
-        return Decision(self._choose(observation.notes, observation.legal_actions))
-
-    def _choose(self, notes: HanabiKnowledge, legal: ActionSet) -> Action:
-        now = notes.prospects
-        fits, useless = notes.chances(now.fitting), notes.chances(now.useless)
-        probable = self.PROBABLE if notes.deck else 0.0
-        if fits.max() > (CERTAIN if notes.lives == 1 else probable):
-            return PlaySlot(int(fits.argmax()) + 1)
-        hints = sorted(legal.of(Hint), key=lambda hint: hint.value in notes.game.deck.colour_names)
-        if hint := self._useful_hint(notes, hints):
-            return hint
-        if discards := legal.of(DiscardSlot):
-            return discards[int(useless.argmax()) if useless.max() > CERTAIN else 0]
-        return self._rng.choice(hints)  # With all tokens there is a hint, and no discard.
-
-    def _useful_hint(self, notes: HanabiKnowledge, hints: Sequence[Hint]) -> Action | None:
-        """Return a hint about a card that fits, or one that shows a card to be useless."""
-        deck, now, shown = notes.game.deck, notes.prospects, None
-        for target in notes.game.others[notes.player]:
-            named_by = {h: deck.named_by[h.value] for h in hints if h.target == target}
-            for held in notes.hands[target]:
-                kind = 1 << deck.index[held.card or ""]
-                for hint, named in named_by.items():
-                    after = held.kinds & named
-                    # It has to name the card, and to narrow what its owner thinks possible.
-                    if not kind & named or after == held.kinds:
-                        continue
-                    if kind & now.fitting:
-                        return hint
-                    if not shown and not after & ~now.useless and held.kinds & ~now.useless:
-                        shown = hint
-        return shown if notes.tokens < self.FEW_TOKENS else None
 
 
 class ConventionNotes(HanabiKnowledge):

@@ -1,13 +1,11 @@
-"""All that one viewer of Hanabi knows of the table, and its arrays."""
+"""All that one viewer of Hanabi knows of the table."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
-from arena import ArraySpec, Event, GameArrays, Notes, Observation
-from games.hanabi.deck import Kinds, Prospects, flags
+from arena import Event, Notes
+from games.hanabi.deck import Kinds, Prospects
 from games.hanabi.rules import (
     CardDiscarded,
     CardDrawn,
@@ -18,12 +16,6 @@ from games.hanabi.rules import (
     HintGiven,
     UnseenCardDrawn,
 )
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-
-Move = CardPlayed | CardDiscarded | HintGiven
 
 
 class HeldCard(NamedTuple):
@@ -68,14 +60,11 @@ class HanabiNotes(Notes):
         """Copies of each kind that were played or discarded."""
         self.discards: tuple[str, ...] = ()
         """Cards that were discarded or did not fit, in order."""
-        self.moves: dict[int, Move] = {}
-        """The latest move of each player."""
         self._prospects: Prospects | None = None
 
     def update(self, event: Event) -> None:
         match event:
-            case HintGiven(player, target):
-                self.moves = {**self.moves, player: event}
+            case HintGiven(_, target):
                 self.tokens = event.tokens
                 shown = self.game.deck.named_by[event.value]
                 hand = [
@@ -99,7 +88,6 @@ class HanabiNotes(Notes):
                 self._set_hand(player, tuple(seen))
 
     def _add_move(self, move: CardPlayed | CardDiscarded) -> None:
-        self.moves = {**self.moves, move.player: move}
         self.tokens = move.tokens
         deck, card, hand = self.game.deck, move.card, self.hands[move.player]
         # The newer cards move down by one slot.
@@ -143,87 +131,3 @@ class HanabiNotes(Notes):
                 if held.card is not None:
                     left[self.game.deck.index[held.card]] -= 1
         return left
-
-
-class HanabiArrays(GameArrays):
-    """Observations of Hanabi as arrays, in the style of the Hanabi Learning Environment.
-
-    Its canonical encoder (Bard et al. 2020) makes one vector of bits; here each part of it is an
-    array with a name. Seats are counted from the observer's own, in turn order.
-    """
-
-    game: Hanabi
-
-    @cached_property
-    def specs(self) -> Mapping[str, ArraySpec]:
-        """Return the specs of an observation's arrays; kinds are numbered as in `HanabiDeck`.
-
-        - `hands` (players - 1, slots, kinds): 1 for the card that another player holds.
-        - `held` (players, slots): 1 for a slot that holds a card.
-        - `possible` (players, slots, kinds): 1 for a kind that the hints allow.
-        - `hinted` (players, slots): 1 for a card that a hint has named.
-        - `fireworks` (colours,): highest rank played. `gone` (kinds,): copies played or discarded.
-        - `counters` (3,): hint tokens, lives, cards in the deck.
-        - `moves` (players, 5 + slots): latest move of each player, 0 if there is none. Columns:
-          kind of move (1 play, 2 discard, 3 hint of a colour, 4 hint of a rank), slot (from 1),
-          kind of the card (from 1), hinted seat (from 1, counted from the observer), and 1 if the
-          card fitted or the colour or rank (from 1) of a hint. The others: 1 for a slot that the
-          hint named.
-        """
-        game = self.game
-        players, slots, kinds = game.num_players, game.hand_size, len(game.deck.kinds)
-        return {
-            "hands": ArraySpec(shape=(players - 1, slots, kinds), low=0, high=1),
-            "held": ArraySpec(shape=(players, slots), low=0, high=1),
-            "possible": ArraySpec(shape=(players, slots, kinds), low=0, high=1),
-            "hinted": ArraySpec(shape=(players, slots), low=0, high=1),
-            "fireworks": ArraySpec(shape=(game.deck.colours,), low=0, high=game.deck.ranks),
-            "gone": ArraySpec(shape=(kinds,), low=0, high=3),
-            "counters": ArraySpec(shape=(3,), low=0, high=max(8, game.deck.size)),
-            "moves": ArraySpec(shape=(players, 5 + slots), low=0, high=max(5, kinds)),
-        }
-
-    @cached_property
-    def _one_hot(self) -> dict[str | None, bytes]:
-        """The row of each card of the others in `hands`; without a card all are 0."""
-        kinds = self.game.deck.kinds
-        return {card: bytes(card == kind for kind in kinds) for card in (*kinds, None)}
-
-    def read(self, observation: Observation) -> dict[str, NDArray[Any]]:
-        notes: HanabiNotes = observation.notes
-        size, number, one_hot = self.game.hand_size, len(self.game.deck.kinds), self._one_hot
-        # Row 0 is the observer, as in the canonical observations of the learning environment.
-        seats = (notes.player, *self.game.others[notes.player])
-        # A hand is shorter while its owner waits for a card, and in the last round; a card of no
-        # kind is an empty slot.
-        empty = (HeldCard(None, 0),) * size
-        slots = [held for seat in seats for held in (notes.hands[seat] + empty)[:size]]
-        parts: tuple[bytes | bytearray, ...] = (
-            # The own cards are unknown, so the observer has no row here.
-            b"".join([one_hot[held.card] for held in slots[size:]]),
-            bytes([held.kinds > 0 for held in slots]),
-            b"".join([flags(held.kinds, number) for held in slots]),
-            bytes([held.hinted for held in slots]),
-            bytes(notes.fireworks),
-            bytes(notes.gone),
-            bytes((notes.tokens, notes.lives, notes.deck)),
-            *[_move_row(notes, seat) for seat in seats],
-        )
-        return self._from_block(bytearray().join(parts))
-
-
-def _move_row(notes: HanabiNotes, player: int) -> bytearray:
-    """Return the row of `moves` of one player; numbers start at 1, since 0 means none."""
-    game, move = notes.game, notes.moves.get(player)
-    row = bytearray(5 + game.hand_size)
-    if isinstance(move, HintGiven):
-        number, colours = game.deck.hints.index(move.value), game.deck.colours
-        row[0], row[4] = (3, number + 1) if number < colours else (4, number - colours + 1)
-        row[3] = (move.target - notes.player) % game.num_players + 1
-        # Columns 5 and later are the slots, which are numbered from 1.
-        for slot in move.slots:
-            row[4 + slot] = 1
-    elif move is not None:
-        row[1], row[2] = move.slot, game.deck.index[move.card] + 1
-        row[0], row[4] = (1, move.fits) if isinstance(move, CardPlayed) else (2, 0)
-    return row

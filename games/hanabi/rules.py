@@ -179,10 +179,8 @@ class Hanabi(Game):
 
     Text = "games.hanabi.text:HanabiText"
     Analysis = "games.hanabi.knowledge:HanabiAnalysis"
-    Arrays = "games.hanabi.notes:HanabiArrays"
     View = "games.hanabi.text:HanabiView"
     default_bots = ("conventions", "conventions")
-    level_bots = ("easy", "piers", "conventions")
 
     name = "hanabi"
     summary = "build fireworks together; you see all hands but your own"

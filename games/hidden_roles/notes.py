@@ -1,4 +1,4 @@
-"""Everything that one player knows of the hidden roles, and its words, arrays and table.
+"""Everything that one player knows of the hidden roles, and its words and table.
 
 The exact posterior has the assignments of roles that are consistent with the player's events. The
 model is logical. All deals are equally likely, and a move that every role could have made proves
@@ -14,7 +14,7 @@ from abc import abstractmethod
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import combinations
 from typing import Any, ClassVar
 
@@ -23,10 +23,7 @@ from numpy.typing import NDArray
 from pydantic import JsonValue
 
 from arena import (
-    Action,
-    ArraySpec,
     Event,
-    GameArrays,
     GameText,
     Notes,
     Observation,
@@ -47,7 +44,6 @@ from games.hidden_roles.rules import (
     HiddenRolesGame,
     RoleDealt,
     RolesRevealed,
-    SideSeen,
 )
 
 Worlds = NDArray[np.int8]
@@ -153,12 +149,8 @@ class RoleNotes(Notes):
         self.facts: Facts = ()
         self.dealt: dict[int, str] = {}
         """Roles that were shown to this player, by seat; at the end those of all seats."""
-        self.examined: dict[int, bool] = {}
-        """Players whom this player has examined, and whether they belong to the minority."""
         self.spoken: list[Spoken] = []
         """Speeches since the game last emptied this list."""
-        self.stated: dict[int, Sequence[Action]] = {}
-        """The latest statements of each seat to all."""
 
     def update(self, event: Event) -> None:
         """Add one more event that the player witnessed."""
@@ -166,17 +158,12 @@ class RoleNotes(Notes):
             case RoleDealt(seat, role):
                 self.dealt[seat] = role
                 self.add((seat,), (role,), 1)
-            case SideSeen(_, seat, is_minority):
-                self.examined[seat] = is_minority
-                self.add((seat,), self.game.minority, int(is_minority), int(is_minority))
             case RolesRevealed(roles):
                 self.dealt = dict(enumerate(roles))
                 for seat, role in self.dealt.items():
                     self.add((seat,), (role,), 1)
             case Spoken():
                 self.spoken.append(event)
-                if event.to is None:
-                    self.stated[event.player] = self.game.actions.attached(event.text)
 
     @property
     def role(self) -> str:
@@ -232,43 +219,6 @@ class RoleNotes(Notes):
         worlds = self.worlds
         column = worlds[:, rng.randrange(worlds.shape[1])]
         return tuple(self.game.distinct_roles[role] for role in column)
-
-
-class RoleArrays(GameArrays):
-    """Observations as arrays: `player`, `role`, and those of the game.
-
-    With statements, `stated` has a row of the latest ones of each seat.
-    """
-
-    game: HiddenRolesGame
-
-    @abstractmethod
-    def _game_specs(self, seats: ArraySpec) -> Mapping[str, ArraySpec]:
-        """Return the arrays of the game; `seats` is that of a set of seats."""
-
-    @abstractmethod
-    def _fill(self, arrays: Mapping[str, NDArray[Any]], notes: Any) -> None:
-        """Fill the arrays of the game."""
-
-    @cached_property
-    def specs(self) -> Mapping[str, ArraySpec]:
-        players, statements = self.game.num_players, len(self.game.actions.statements)
-        seats = ArraySpec((players,), low=0, high=1)
-        own = {"player": seats, "role": ArraySpec((len(self.game.distinct_roles),), low=0, high=1)}
-        stated = {"stated": ArraySpec((players, statements), low=0, high=1)} if statements else {}
-        return {**own, **self._game_specs(seats), **stated}
-
-    def read(self, observation: Observation) -> dict[str, NDArray[Any]]:
-        notes: RoleNotes = observation.notes
-        arrays = self._zeros()
-        arrays["player"][observation.player] = 1
-        if notes.role:
-            arrays["role"][self.game.distinct_roles.index(notes.role)] = 1
-        for seat, statements in notes.stated.items():
-            for statement in statements:
-                arrays["stated"][seat, self.game.actions.statements.index(statement)] = 1
-        self._fill(arrays, notes)
-        return arrays
 
 
 class RoleView(NotesView):

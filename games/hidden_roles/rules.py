@@ -111,14 +111,6 @@ class RoleDealt(PrivateEvent):
 
 
 @dataclass(frozen=True, slots=True)
-class SideSeen(PrivateEvent):
-    """Private: whether another player, whom this one has examined, belongs to the minority."""
-
-    seat: int
-    is_minority: bool
-
-
-@dataclass(frozen=True, slots=True)
 class RolesRevealed(Event):
     """Public: the role of each seat, at the end of the game."""
 
@@ -191,7 +183,7 @@ class HiddenRolesGame(Game, ABC):
         return self.actions.subset((PASS, *self.actions.statements), (SPEAK,)).complete()
 
     def fallback_actions(self, observation: Observation) -> Sequence[Action]:
-        """Return `pass` where it is legal, so that a failed answer uses no potion."""
+        """Return `pass` where it is legal, so that a failed answer votes for no player."""
         legal = observation.legal_actions
         return (PASS,) if PASS in legal else legal
 

@@ -19,7 +19,6 @@ from games.negotiation.knowledge import NegotiationKnowledge
 from games.negotiation.rules import (
     ACCEPT,
     TOTAL_VALUE,
-    WALK_AWAY,
     Negotiation,
     ProposeDivision,
     worth,
@@ -41,10 +40,9 @@ class TimeDependentBot(EvenBot):
         """Return the points that the bot asks for in a turn.
 
         target(t) = 10 - (10 - reserve) * t ** (1 / beta), where t runs from 0 in the first turn to
-        1 in the last, and the reserve is an equal share of the 10 points, or the points of walking
-        away if these are more.
+        1 in the last, and the reserve is an equal share of the 10 points.
         """
-        reserve = max(TOTAL_VALUE / 2, self.game.options.walk_away)
+        reserve = TOTAL_VALUE / 2
         time = (turn - 1) / (self.game.options.turns - 1)
         # time ** (1 / beta) is the polynomial function of the paper with k = 0.
         return TOTAL_VALUE - (TOTAL_VALUE - reserve) * math.pow(time, 1 / self.beta)
@@ -57,8 +55,7 @@ class TimeDependentBot(EvenBot):
             return [ACCEPT]
         # When no offer can be made any more, the other choice is no deal and no points.
         if not offers:
-            better = (notes.offered or 0) < self.game.options.walk_away
-            return [WALK_AWAY if better else ACCEPT]
+            return [ACCEPT]
         # Never empty: to keep everything is worth 10, and no target is higher.
         enough = [offer for offer in offers if worth(offer.kept, notes.own) >= target]
         other, means = 1 - notes.player, notes.mean_values()

@@ -5,8 +5,8 @@ player about the values of the other is what follows from the rule of the deal a
 it does not change during the game.
 
 Reference points are the Pareto frontier and Nash's solution: J. F. Nash, "The bargaining problem",
-Econometrica 18 (1950), 155-162. It maximises the product of the gains over the outcome without
-agreement: 0 for both players, or the points of walking away where the option exists.
+Econometrica 18 (1950), 155-162. It maximises the product of the points, since no agreement gives 0
+to both players.
 """
 
 from __future__ import annotations
@@ -49,23 +49,19 @@ from games.negotiation.rules import (
     ITEMS,
     SINGULAR,
     TOTAL_VALUE,
-    AcceptOffer,
     ClaimValue,
     DealItems,
     DivisionProposed,
     ItemsDealt,
     Negotiation,
     NegotiationState,
-    PromiseAccept,
     PromiseAnswer,
     PromiseItems,
     ProposeDivision,
     Triple,
     Values,
-    numbers,
     other_values,
     proposals,
-    worth,
 )
 
 
@@ -105,76 +101,38 @@ class NegotiationKnowledge(NegotiationNotes):
 # Talk
 
 
-@dataclass(frozen=True, slots=True)
-class Acceptance(Action):
-    """Statement of an accepted offer: this share is worth no less to the speaker than no deal."""
-
-    share: Triple
-
-    def __str__(self) -> str:
-        return f"accept {numbers(self.share)}"
-
-
 class NegotiationTalk(GameTalk):
     """Talk of the negotiation."""
-
-    def statements(self, player: int, action: Action, events: Sequence[Event]) -> Sequence[Action]:
-        """Return also what an acceptance states: this share is acceptable."""
-        if not isinstance(action, AcceptOffer):
-            return super().statements(player, action, events)
-        share = _offered(player, events)
-        return (Acceptance(share),) if share else ()
 
     def probability(
         self, statement: Action, speaker: int, knowledge: NegotiationKnowledge
     ) -> float | None:
-        """Return 1 or 0: a player knows its own values, and what a share is worth to it."""
-        own = knowledge.own
-        match statement:
-            case ClaimValue(item, value):
-                return float(own[SINGULAR.index(item)] == value)
-            case Acceptance(share):
-                return float(worth(share, own) >= knowledge.game.options.walk_away)
-        return None
+        """Return 1 or 0: a player knows its own values; None for a promise."""
+        if not isinstance(statement, ClaimValue):
+            return None
+        return float(knowledge.own[SINGULAR.index(statement.item)] == statement.value)
 
     def is_kept(
         self, promise: Promise, speaker: int, action: Action, events: Sequence[Event]
     ) -> bool | None:
         """Return whether an offer, or the answer to one, keeps a promise."""
-        counters = isinstance(action, ProposeDivision)
-        if isinstance(promise, PromiseItems):
-            if not isinstance(action, ProposeDivision):
-                return None
-            dealt = next(event for event in events if isinstance(event, ItemsDealt))
-            share = action.shares(speaker, dealt.counts)[1 - speaker]
-            return share[SINGULAR.index(promise.item)] >= promise.number
-        # An answer is due when there is an offer; a counter-offer rejects it.
-        offered = _offered(speaker, events)
-        if not offered:
-            return None
+        is_offer = isinstance(action, ProposeDivision)
         if isinstance(promise, PromiseAnswer):
-            return promise.answer == ("reject" if counters else str(action))
-        assert isinstance(promise, PromiseAccept)
-        # The promise is about an offer with these items; another one makes nothing due.
-        has_items = offered[SINGULAR.index(promise.item)] >= promise.number
-        return isinstance(action, AcceptOffer) if has_items else None
-
-    def is_lasting(self, promise: Promise) -> bool:
-        """Return whether the promise is about an offer of another player."""
-        return isinstance(promise, PromiseAccept)
+            # An answer is due when there is an offer; a counter-offer rejects it.
+            has_offer = any(isinstance(event, DivisionProposed) for event in events)
+            return promise.answer == ("reject" if is_offer else str(action)) if has_offer else None
+        if not isinstance(action, ProposeDivision):
+            return None
+        assert isinstance(promise, PromiseItems)
+        dealt = next(event for event in events if isinstance(event, ItemsDealt))
+        share = action.shares(speaker, dealt.counts)[1 - speaker]
+        return share[SINGULAR.index(promise.item)] >= promise.number
 
     def contradict(self, first: Action, second: Action, speaker: int) -> bool:
         """Return whether both give the same item different values."""
         if not isinstance(first, ClaimValue) or not isinstance(second, ClaimValue):
             return False
         return first.item == second.item and first.value != second.value
-
-
-def _offered(player: int, events: Sequence[Event]) -> Triple:
-    """Return the share of a player in the latest offer of another one; () without an offer."""
-    offers = (e for e in reversed(events) if isinstance(e, DivisionProposed) and e.player != player)
-    offer = next(offers, None)
-    return offer.shares[player] if offer else ()
 
 
 # Judgements
@@ -198,8 +156,7 @@ MEASURES = (
         "relative to Nash's solution",
         "higher",
         "Own points, 0 without an agreement, over own points at Nash's bargaining solution of the "
-        "same deal: the division with the largest product of points, counted from those of walking "
-        "away.",
+        "same deal: the division with the largest product of points.",
     ),
     Measure(
         "welfare",
@@ -222,8 +179,8 @@ class BargainingReference:
     """Exact reference points of one deal."""
 
     nash: tuple[float, ...]
-    """Points of each player at Nash's solution, the mean of all divisions with the largest product;
-    those of walking away if no division gives all players as much."""
+    """Points of each player at Nash's solution, the mean of all divisions with the largest
+    product."""
     most: int
     """Largest sum of points of all players."""
     frontier: frozenset[tuple[int, ...]]
@@ -232,13 +189,12 @@ class BargainingReference:
 
 
 @lru_cache(maxsize=256)
-def bargaining_reference(counts: Triple, values: Values, outside: int = 0) -> BargainingReference:
+def bargaining_reference(counts: Triple, values: Values) -> BargainingReference:
     """Return the reference points of a deal, by comparing all divisions.
 
     Args:
         counts: Items on the table.
         values: Values of each player.
-        outside: Points of each player when one walks away.
     """
     # Shapes (divisions, players, types) and (players, types).
     shares = np.array([offer.shares(0, counts) for offer in proposals(counts)])
@@ -250,16 +206,12 @@ def bargaining_reference(counts: Triple, values: Values, outside: int = 0) -> Ba
     at_least = (table[np.newaxis] >= table[:, np.newaxis]).all(axis=2)
     # Only the row itself is at least as good for all.
     optimal = table[at_least.sum(axis=1) == 1]
-    # To walk away is an outcome, too: a division that gives a player less is not agreed to.
-    agreeable = optimal[(optimal >= outside).all(axis=1)]
-    product = (agreeable - outside).prod(axis=1)
+    product = optimal.prod(axis=1)
     # Several divisions may have the largest product; integers compare exactly.
-    best = agreeable[product == product.max(initial=0)]
-    if not len(best):
-        best = np.full((1, len(values)), outside)
+    best = optimal[product == product.max()]
     return BargainingReference(
         tuple(float(points) for points in best.mean(axis=0)),
-        max(int(table.sum(axis=1).max()), outside * len(values)),
+        int(table.sum(axis=1).max()),
         frozenset(tuple(int(points) for points in row) for row in optimal),
     )
 
@@ -289,8 +241,7 @@ class NegotiationAssessor(TalkAssessor):
 
     def _agreement(self, player: int) -> Assessment:
         state = self._state
-        outside = state.game.options.walk_away
-        reference = bargaining_reference(state.counts, state.values, outside)
+        reference = bargaining_reference(state.counts, state.values)
         points, agreed = state.points, state.is_agreed
         optimal = agreed and points in reference.frontier
         measurements = {

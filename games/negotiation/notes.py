@@ -1,19 +1,9 @@
-"""Everything that one viewer of the negotiation knows, and observations as arrays."""
+"""Everything that one viewer of the negotiation knows."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import cached_property
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
-
-from arena import ArraySpec, Event, GameArrays, Notes, Observation, Spoken
+from arena import Event, Notes, Spoken
 from games.negotiation.rules import (
-    ITEMS,
-    MOST_OF_A_TYPE,
-    TOTAL_VALUE,
     DivisionProposed,
     ItemsDealt,
     Negotiation,
@@ -25,7 +15,7 @@ from games.negotiation.rules import (
 
 
 class NegotiationNotes(Notes):
-    """Items, values and the offer on the table. Texts, arrays, bots and views read it."""
+    """Items, values and the offer on the table. Texts, bots and views read it."""
 
     game: Negotiation
 
@@ -74,50 +64,3 @@ class NegotiationNotes(Notes):
                 self.is_agreed = answer == "accept"
         if isinstance(event, DivisionProposed | OfferAnswered):
             self.latest_move = event
-
-
-class NegotiationArrays(GameArrays):
-    """Observations of the negotiation as arrays."""
-
-    game: Negotiation
-
-    @cached_property
-    def specs(self) -> Mapping[str, ArraySpec]:
-        """Return the specs of the arrays; types are books, hats, balls, and seats count from the
-        observer's own. Free words are not included.
-
-        - `items` (types,): items on the table. `values` (types,): own values.
-        - `offer` (seats, types): the offer on the table; 0 without one.
-        - `agreed` (seats,): 1 for its proposer, and for both once it is accepted.
-        - `turn` (1,): number of the turn.
-        - `stated` (seats, statements): the latest statements, with the option for them.
-        """
-        types = len(ITEMS)
-        stated = ArraySpec((2, len(self.game.actions.statements)), 0, 1)
-        return {
-            "items": ArraySpec((types,), 0, MOST_OF_A_TYPE),
-            "values": ArraySpec((types,), 0, TOTAL_VALUE),
-            "offer": ArraySpec((2, types), 0, MOST_OF_A_TYPE),
-            "agreed": ArraySpec((2,), 0, 1),
-            "turn": ArraySpec((1,), 0, self.game.options.turns),
-            **({"stated": stated} if stated.shape[1] else {}),
-        }
-
-    def read(self, observation: Observation) -> dict[str, NDArray[Any]]:
-        notes: NegotiationNotes = observation.notes
-        arrays = self._zeros()
-        if notes.own:
-            arrays["items"][:] = notes.counts
-            arrays["values"][:] = notes.own
-        if notes.offer:
-            # Rows are seats from the observer on.
-            arrays["offer"][:] = np.roll(np.array(notes.offer), -notes.player, axis=0)
-            arrays["agreed"][:] = notes.is_agreed
-            arrays["agreed"][int(notes.proposer != notes.player)] = 1
-        arrays["turn"][0] = notes.turn
-        for player, text in notes.spoken.items():
-            for statement in self.game.actions.attached(text):
-                arrays["stated"][
-                    int(player != notes.player), self.game.actions.statements.index(statement)
-                ] = 1
-        return arrays

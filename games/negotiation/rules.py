@@ -5,10 +5,7 @@ negotiation dialogues", EMNLP 2017, section 2: 5 to 7 items of three types; all 
 worth 10 to each player; each type is worth something to at least one player, and some type to both.
 
 Offers and acceptance are those of OpenSpiel's `bargaining`, whose returns are equal on the same
-deals (there the last turn may also be an offer, which ends the game like `reject` here). The option
-`walk_away` is an outside option, see K. Binmore, A. Shaked and J. Sutton, "The outside option
-principle in bargaining", Quarterly Journal of Economics 104 (1989), 753-770; here both players get
-the same points, and no deal within the turns still gives 0.
+deals (there the last turn may also be an offer, which ends the game like `reject` here).
 """
 
 from __future__ import annotations
@@ -67,13 +64,6 @@ class NegotiationOptions(GameOptions):
         description="Whether a player may send a message in each turn. 'statements': it can also "
         "attach statements whose truth is known.",
     )
-    walk_away: int = Field(
-        0,
-        ge=0,
-        le=TOTAL_VALUE,
-        description="Points of each player when one of them walks away in its turn, which ends the "
-        "game. 0: players cannot walk away.",
-    )
 
 
 def numbers(items: Triple) -> str:
@@ -119,12 +109,7 @@ class RejectOffer(Action, template="reject"):
     """Reject the last offer, when no time is left for another one: no deal."""
 
 
-@dataclass(frozen=True, slots=True)
-class WalkAway(Action, template="walk away"):
-    """End the game without an agreement, for the points of the option `walk_away`."""
-
-
-ACCEPT, REJECT, WALK_AWAY = AcceptOffer(), RejectOffer(), WalkAway()
+ACCEPT, REJECT = AcceptOffer(), RejectOffer()
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,20 +133,9 @@ class PromiseItems(Promise):
 
 @dataclass(frozen=True, slots=True)
 class PromiseAnswer(Promise, template="promise {self.answer}"):
-    """Promise the next answer to an offer: `accept`, `reject` or `walk away`."""
+    """Promise the next answer to an offer: `accept` or `reject`."""
 
     answer: str
-
-
-@dataclass(frozen=True, slots=True)
-class PromiseAccept(Promise):
-    """Promise to accept the next offer that gives the speaker so many items or more."""
-
-    number: int
-    item: str
-
-    def __str__(self) -> str:
-        return f"promise accept for {pluralize(self.number, self.item)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,11 +163,11 @@ class DivisionProposed(Event):
 
 @dataclass(frozen=True, slots=True)
 class OfferAnswered(Event):
-    """Public: a player accepts or rejects the offer on the table, or walks away from it."""
+    """Public: a player accepts or rejects the offer on the table."""
 
     player: int
     answer: str
-    """The text of the action: `accept`, `reject` or `walk away`."""
+    """The text of the action: `accept` or `reject`."""
 
 
 # Deals
@@ -254,7 +228,6 @@ class Negotiation(Game):
 
     Text = "games.negotiation.text:NegotiationText"
     Analysis = "games.negotiation.knowledge:NegotiationAnalysis"
-    Arrays = "games.negotiation.notes:NegotiationArrays"
     View = "games.negotiation.text:NegotiationView"
     Talk = "games.negotiation.knowledge:NegotiationTalk"
     default_bots = ("boulware", "conceder")
@@ -273,20 +246,16 @@ class Negotiation(Game):
         return self.options.turns
 
     def _all_actions(self) -> Iterable[Action]:
-        leave = [WALK_AWAY] if self.options.walk_away else []
         kept = product(range(MOST_OF_A_TYPE + 1), repeat=len(ITEMS))
         offers = [ProposeDivision(items) for items in kept if sum(items) <= MOST]
-        moves = (ACCEPT, REJECT, *offers, *leave)
+        moves = (ACCEPT, REJECT, *offers)
         return (*moves, *self._statements()) if self.options.talk == "statements" else moves
 
     def _statements(self) -> Iterator[Statement]:
-        amounts = range(1, MOST_OF_A_TYPE + 1)
         for item in SINGULAR:
             yield from (ClaimValue(item, value) for value in range(TOTAL_VALUE + 1))
-            yield from (PromiseItems(n, item) for n in amounts)
-            yield from (PromiseAccept(n, item) for n in amounts)
-        answers = (ACCEPT, REJECT, *([WALK_AWAY] if self.options.walk_away else []))
-        yield from (PromiseAnswer(str(answer)) for answer in answers)
+            yield from (PromiseItems(n, item) for n in range(1, MOST_OF_A_TYPE + 1))
+        yield from (PromiseAnswer(str(answer)) for answer in (ACCEPT, REJECT))
 
     def initial_state(self) -> NegotiationState:
         return NegotiationState(self)
@@ -302,7 +271,7 @@ class Negotiation(Game):
 
     def is_irrevocable(self, action: Action) -> bool:
         """Return whether the action binds the player or ends the game."""
-        return action in (ACCEPT, REJECT, WALK_AWAY)
+        return action in (ACCEPT, REJECT)
 
 
 class NegotiationState(State):
@@ -321,8 +290,6 @@ class NegotiationState(State):
         self.is_agreed = False
         self.spoken = False
         """True once the player in turn has sent its message."""
-        self.leaver: int | None = None
-        """The player who has walked away."""
 
     # Chance
 
@@ -363,7 +330,6 @@ class NegotiationState(State):
         # The offer on the table is never the own one: it would have ended the game.
         actions: list[Action] = [ACCEPT] if self.offer else []
         actions += proposals(self.counts) if self.may_offer else [REJECT]
-        actions += [WALK_AWAY] if game.options.walk_away else []
         # One message for each turn, before the action that ends it: so a game always ends.
         if not game.options.talk or self.spoken:
             return game.actions.subset(actions)
@@ -387,7 +353,7 @@ class NegotiationState(State):
                 self.log.append(OfferAnswered(player, str(action)))
                 self.is_agreed = action == ACCEPT
                 # To reject is legal only when no turns are left for another offer.
-                self.leaver, self.to_act = player if action == WALK_AWAY else None, ()
+                self.to_act = ()
 
     def _deal(self, counts: Triple, values: Values) -> None:
         # Items are public, values private: one event for each player.
@@ -401,10 +367,9 @@ class NegotiationState(State):
 
     @property
     def points(self) -> tuple[int, ...]:
-        """Points of each player; 0 if no player agrees or walks away."""
+        """Points of each player; 0 without an agreement."""
         if not self.is_agreed:
-            points = 0 if self.leaver is None else self.game.options.walk_away
-            return (points, points)
+            return (0, 0)
         return tuple(worth(share, own) for share, own in zip(self.offer, self.values, strict=True))
 
     def returns(self) -> tuple[float, ...]:
@@ -412,12 +377,9 @@ class NegotiationState(State):
         return tuple(map(float, self.points))
 
     def reason(self) -> str:
-        names = self.game.seat_names
         if self.is_agreed and self.proposer is not None:
             # How good it is for both would tell each player about the values of the other.
-            return f"agreement on the offer of {names[self.proposer]}"
-        if self.leaver is not None:
-            return f"{names[self.leaver]} walked away"
+            return f"agreement on the offer of {self.game.seat_names[self.proposer]}"
         return f"no deal within {self.game.options.turns} turns"
 
 

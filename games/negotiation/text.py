@@ -150,30 +150,22 @@ class NegotiationText(GameText):
             "are left to accept it; after that you accept or reject the last one, and to reject it "
             "ends the game. Without an agreement everybody scores 0.",
         ]
-        if options.walk_away:
-            lines.append(
-                "In its turn a player may also walk away: the game ends without an agreement, and "
-                f"each player scores {pluralize(options.walk_away, 'point')}."
-            )
         if options.talk:
             lines.append(
                 "Once in each of your turns, before your action, you may send a message that all "
                 "players read. Messages bind no player and need not be true."
             )
         if game.actions.statements:
-            leave = "|walk away" if options.walk_away else ""
             lines.append(
                 "Statements: claim ITEM VALUE (what one is worth to you) | promise COUNT ITEM"
-                " (so many or more, in your next offer) | promise accept for COUNT ITEM | "
-                f"promise accept|reject{leave}."
+                " (so many or more, in your next offer) | promise accept|reject."
             )
             lines.append(
                 f"A message is a statement alone, or TEXT with up to {MOST_STATEMENTS} statements "
-                "in square brackets: say [claim hat 3] [promise accept for 2 hats] TEXT."
+                "in square brackets: say [claim hat 3] [promise 2 hats] TEXT."
             )
         lines.append("Only your own points count: score as many as you can.")
-        talk = " | walk away" if options.walk_away else ""
-        talk += f"; before it, if you like: {Say.notation()}" if options.talk else ""
+        talk = f"; before it, if you like: {Say.notation()}" if options.talk else ""
         lines.append(
             f"Your action: keep BOOKS HATS BALLS | accept | reject{talk}. For example, to keep 1 "
             "book, no hats and 2 balls: keep 1 0 2"
@@ -217,7 +209,7 @@ class NegotiationText(GameText):
         yield f"Your action: {' | '.join(forms)}.{talk}"
 
 
-ANSWERS = {"accept": "accepts", "reject": "rejects the last offer", "walk away": "walks away"}
+ANSWERS = {"accept": "accepts", "reject": "rejects the last offer"}
 SEAT_TONES: tuple[Tone, Tone] = ("seat0", "seat1")
 
 

@@ -14,7 +14,6 @@ from games.hidden_roles.rules import PASS, ClaimCheck, ClaimRole, Suspect
 from games.hidden_roles.talk import RoleBot
 from games.werewolf.notes import WerewolfNotes
 from games.werewolf.rules import (
-    HEAL,
     NO_SEAT,
     PACK,
     SEER,
@@ -25,7 +24,6 @@ from games.werewolf.rules import (
     DayVoted,
     Inspect,
     NightKill,
-    Poison,
     Protect,
     Werewolf,
 )
@@ -44,8 +42,6 @@ TARGETED = NightKill | Inspect | Protect | DayVote
 """Kinds of actions that name the seat to act on."""
 SLACK = 0.05
 """Difference of suspicion below which the village keeps to the vote that all expect."""
-CERTAIN = 0.9
-"""Suspicion above which the witch poisons a player."""
 MENTION = 0.05
 """Weight of one suspicion that another player states, as a probability."""
 TRUE_CLAIM, TREASON, LIE, BLUNDER = 1.0, 0.02, 0.3, 0.01
@@ -108,8 +104,6 @@ class WerewolfDeducer(RoleBot):
         return self.game.actions.attached(event.text) if said is None else (said,)
 
     def _choose(self, legal: ActionSet) -> Action:
-        if self._notes.victim is not None:
-            return self._use_potion(legal)
         targets = {action.seat: action for action in legal if isinstance(action, TARGETED)}
         if targets:
             seats = sorted(targets)
@@ -132,14 +126,6 @@ class WerewolfDeducer(RoleBot):
         }
         return self._best(seats, values[kind])
 
-    def _use_potion(self, legal: ActionSet) -> Action:
-        """Poison a certain wolf; heal the victim of the first attack, or of a later one."""
-        wolf = self._probabilities(WOLF, self._notes)
-        best = max(legal.of(Poison), key=lambda action: wolf[action.seat], default=None)
-        if best and wolf[best.seat] > CERTAIN:
-            return best
-        return HEAL if HEAL in legal else PASS
-
     # By day
 
     def _vote(self, seats: Sequence[int]) -> int:
@@ -157,7 +143,7 @@ class WerewolfDeducer(RoleBot):
         if self._makes_claims:
             return self._claim(self._notes.living)
         seats = [seat for seat in self._notes.living if seat != self.player]
-        wolves = [seat for seat in seats if self._notes.examined.get(seat)]
+        wolves = [seat for seat in seats if self._notes.inspected.get(seat)]
         if wolves:
             statement: ClaimCheck | Suspect = ClaimCheck(wolves[0], WOLF_SIDE)
         else:
@@ -229,7 +215,7 @@ class WerewolfCrowd:
 
     Roles are dealt at random, so the village eliminates a player at random. This is the play of P.
     Migdał, "A mathematical model of the Mafia game" (2010), arXiv:1009.1031: a village that wins
-    less often is worse than chance. It makes no statements and uses no potion.
+    less often is worse than chance. It makes no statements.
     """
 
     def __init__(self, seat: Seat) -> None:

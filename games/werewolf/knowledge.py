@@ -47,7 +47,7 @@ class WerewolfAnalysis(HiddenRolesAnalysis):
     measures = (*MEASURES, *talk_measures(ROLES, Werewolf.team_names))
     decision_kinds = DECISION_KINDS
     knowledge_type = WerewolfNotes
-    hidden_phases = frozenset({"night talk", "night", "potions"})
+    hidden_phases = frozenset({"night talk", "night"})
 
     def judge(self, state: WerewolfState, notes: WerewolfNotes, ply: Ply) -> Assessment | None:
         if state.phase != "vote" or state.teams()[ply.player] != VILLAGE:

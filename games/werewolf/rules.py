@@ -1,10 +1,5 @@
 """Werewolf (Mafia) as a `Game`: D. Davidoff's Mafia (1986), with A. Plotkin's werewolves (1997).
 
-The option `witch` follows "The Werewolves of Miller's Hollow" (P. des Pallières and H. Marly,
-2001), which has no doctor. There the causes of death stay secret and the witch may use both potions
-in one night; here poison is announced, and she uses one potion in a night, so that what a night
-proves is simple.
-
 M. Braverman, O. Etesami, E. Mossel, "Mafia: a theoretical study of players and coalitions in a
 partial information environment", Annals of Applied Probability 18 (2008), study its balance.
 """
@@ -28,15 +23,13 @@ from games.hidden_roles.rules import (
     HiddenRolesState,
     RoleOptions,
     SeatAction,
-    SideSeen,
 )
 
 VILLAGE, WOLVES = 0, 1
 """Numbers of the teams."""
 
-WOLF, SEER, DOCTOR, WITCH = "Werewolf", "Seer", "Doctor", "Witch"
-VILLAGER = "Villager"
-ROLES = (WOLF, SEER, DOCTOR, WITCH, VILLAGER)
+WOLF, SEER, DOCTOR, VILLAGER = "Werewolf", "Seer", "Doctor", "Villager"
+ROLES = (WOLF, SEER, DOCTOR, VILLAGER)
 PACK = frozenset({WOLF})
 """The roles of the wolves' team."""
 
@@ -51,11 +44,6 @@ class WerewolfOptions(RoleOptions):
         le=5,
         description="Werewolves, fewer than half of the players. 0: 1 of up to 6 players, 2 of 7 "
         "to 9 and 3 of more.",
-    )
-    witch: bool = Field(
-        False,
-        description="The witch takes the doctor's place: once she may save the victim of a night, "
-        "once poison a player.",
     )
     plain: bool = Field(False, description="There is no seer and no doctor.")
     quiet_first_night: bool = Field(
@@ -74,8 +62,6 @@ class WerewolfOptions(RoleOptions):
             raise ValueError(
                 f"wolves: {self.num_wolves} of {self.players} players; give fewer than half"
             )
-        if self.plain and self.witch:
-            raise ValueError("plain: there is no doctor whose place the witch could take")
         return self
 
 
@@ -104,23 +90,18 @@ class DayVote(SeatAction, template="vote Player {self.seat}"):
 
 
 @dataclass(frozen=True, slots=True)
-class Poison(SeatAction, template="poison Player {self.seat}"):
-    """The witch's poison: this player dies in the night."""
-
-
-@dataclass(frozen=True, slots=True)
-class HealVictim(Action, template="heal"):
-    """The witch's healing potion: the victim of the night survives."""
-
-
-HEAL = HealVictim()
-
-
-@dataclass(frozen=True, slots=True)
 class PackSeen(PrivateEvent):
     """Private: the other werewolves, after the deal."""
 
     seats: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SeerSaw(PrivateEvent):
+    """Private: whether the player whom the seer has inspected is a werewolf."""
+
+    seat: int
+    is_wolf: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,21 +130,6 @@ class DoctorProtected(PrivateEvent):
     """Private: the choice of the doctor, after the night."""
 
     seat: int
-
-
-@dataclass(frozen=True, slots=True)
-class WitchSaw(PrivateEvent):
-    """Private: the player whom the wolves attack, before the witch uses a potion."""
-
-    victim: int
-
-
-@dataclass(frozen=True, slots=True)
-class WitchPoisoned(Event):
-    """Public: the player who died by the witch's poison."""
-
-    seat: int
-    role: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +186,6 @@ class Werewolf(HiddenRolesGame):
     vote = DayVote
     Text = "games.werewolf.text:WerewolfText"
     Analysis = "games.werewolf.knowledge:WerewolfAnalysis"
-    Arrays = "games.werewolf.notes:WerewolfArrays"
     View = "games.werewolf.text:WerewolfView"
     Talk = "games.hidden_roles.talk:RoleTalk"
 
@@ -228,7 +193,7 @@ class Werewolf(HiddenRolesGame):
     def role_list(self) -> tuple[str, ...]:
         """The roles of the game, one per seat: werewolves first."""
         options, wolves = self.options, self.options.num_wolves
-        special = () if options.plain else (SEER, WITCH if options.witch else DOCTOR)
+        special = () if options.plain else (SEER, DOCTOR)
         villagers = options.players - wolves - len(special)
         return (*[WOLF] * wolves, *special, *[VILLAGER] * villagers)
 
@@ -247,10 +212,8 @@ class Werewolf(HiddenRolesGame):
 
     def _all_actions(self) -> Iterable[Action]:
         yield PASS
-        witch = self.options.witch
-        for kind in (DayVote, NightKill, Inspect, Protect, *[Poison] * witch):
+        for kind in (DayVote, NightKill, Inspect, Protect):
             yield from map(kind, range(self.num_players))
-        yield from [HEAL] * witch
         yield from self._statements()
 
     def initial_state(self) -> WerewolfState:
@@ -258,7 +221,7 @@ class Werewolf(HiddenRolesGame):
 
 
 class WerewolfState(HiddenRolesState):
-    """A position: who lives, and what the doctor and the witch did.
+    """A position: who lives, and whom the doctor protected.
 
     At night every living player acts, villagers by passing, so that nothing shows who is who.
     """
@@ -273,10 +236,6 @@ class WerewolfState(HiddenRolesState):
         self.is_day = False
         self.protected: int | None = None
         """Seat that the doctor protected last."""
-        self.victim: int | None = None
-        """The player whom the wolves have killed in the night that ends now."""
-        self.potions: tuple[type[Action], ...] = (HealVictim, Poison) if game.options.witch else ()
-        """The potions that the witch still has."""
 
     @property
     def pack(self) -> tuple[int, ...]:
@@ -309,10 +268,6 @@ class WerewolfState(HiddenRolesState):
                 actions = map(NightKill, (seat for seat in others if self.dealt[seat] != WOLF))
             case "night", "Doctor" if not self._is_quiet:
                 actions = map(Protect, (seat for seat in self.living if seat != self.protected))
-            case "potions", "Witch":
-                targets = others if Poison in self.potions else []
-                poisons = map(Poison, (seat for seat in targets if seat != self.victim))
-                actions = (PASS, *[HEAL] * (HealVictim in self.potions), *poisons)
         return actions
 
     def _start(self) -> None:
@@ -328,8 +283,6 @@ class WerewolfState(HiddenRolesState):
                 self._begin("night", self.living)
             case "night":
                 self._end_night(phase)
-            case "potions":
-                self._end_potions(phase)
             case _:
                 self._end_day(phase)
 
@@ -344,38 +297,20 @@ class WerewolfState(HiddenRolesState):
         votes = tuple(action.seat for action in phase.values() if isinstance(action, NightKill))
         # The most votes count, in a tie that of the wolf with the lowest seat: `max` returns the
         # first of equal ones. No wolf votes in a quiet night.
-        self.victim = max(votes, key=votes.count, default=None)
-        if self.victim is not None:
-            self.log.append(PackChose(self.pack, votes, self.victim))
+        victim = max(votes, key=votes.count, default=None)
+        if victim is not None:
+            self.log.append(PackChose(self.pack, votes, victim))
         for seat, action in phase.items():
             if isinstance(action, Inspect):
                 # The seer learns the result even if killed in the same night.
-                self.log.append(SideSeen(seat, action.seat, self.dealt[action.seat] == WOLF))
+                self.log.append(SeerSaw(seat, action.seat, self.dealt[action.seat] == WOLF))
             elif isinstance(action, Protect):
                 self.protected = action.seat
                 self.log.append(DoctorProtected(seat, action.seat))
-                if self.victim == action.seat:
-                    self.victim = None
-        if self.game.options.witch and self.victim is not None:
-            witch = self.dealt.index(WITCH)
-            if witch in self.living:
-                self.log.append(WitchSaw(witch, self.victim))
-            # All act, as at night, so that it stays secret whether the witch lives.
-            self._begin("potions", self.living)
-        else:
-            self._end_potions({})
-
-    def _end_potions(self, phase: Mapping[int, Action]) -> None:
-        dead = []
-        for action in phase.values():
-            self.potions = tuple(kind for kind in self.potions if not isinstance(action, kind))
-            if isinstance(action, HealVictim):
-                self.victim = None
-            elif isinstance(action, Poison):
-                dead.append(action.seat)
-                self.log.append(WitchPoisoned(action.seat, self.dealt[action.seat]))
-        self.log.append(NightEnded(self.day, self.victim, self._role_of(self.victim)))
-        self._go_on(*dead, self.victim)
+                if victim == action.seat:
+                    victim = None
+        self.log.append(NightEnded(self.day, victim, self._role_of(victim)))
+        self._go_on(victim)
 
     def _end_day(self, phase: Mapping[int, Action]) -> None:
         votes = [NO_SEAT] * self.game.num_players
@@ -392,9 +327,9 @@ class WerewolfState(HiddenRolesState):
     def _role_of(self, seat: int | None) -> str:
         return "" if seat is None else self.dealt[seat]
 
-    def _go_on(self, *dead: int | None) -> None:
+    def _go_on(self, dead: int | None) -> None:
         """Remove the dead; end the game if a team has won, or begin the day or the night."""
-        self.living = tuple(seat for seat in self.living if seat not in dead)
+        self.living = tuple(seat for seat in self.living if seat != dead)
         if not self.pack:
             self._end(VILLAGE)
         # Parity: by day the wolves can no longer be outvoted.

@@ -18,7 +18,7 @@ from arena import (
 )
 from arena.core.text import pluralize
 from games.hidden_roles.notes import HiddenRolesText, RoleView
-from games.hidden_roles.rules import RoleDealt, SideSeen
+from games.hidden_roles.rules import RoleDealt
 from games.werewolf.notes import WerewolfNotes
 from games.werewolf.rules import (
     NO_SEAT,
@@ -31,20 +31,14 @@ from games.werewolf.rules import (
     NightEnded,
     PackChose,
     PackSeen,
+    SeerSaw,
     Werewolf,
-    WitchPoisoned,
-    WitchSaw,
 )
 
-_SEER = "The seer learns whether one other player is a werewolf."
-_DOCTOR = (
-    "The doctor protects one player (the doctor included), but not the same one in two nights "
-    "running; a victim that is protected survives."
-)
-_WITCH = (
-    "Then the witch learns who is attacked. She has one potion to heal this player, who survives, "
-    "and one to poison another player, who dies; she uses at most one potion in a night. Who died "
-    "by poison is published."
+_SEER_AND_DOCTOR = (
+    " The seer learns whether one other player is a werewolf. The doctor protects one player (the "
+    "doctor included), but not the same one in two nights running; a victim that is protected "
+    "survives."
 )
 
 
@@ -60,10 +54,9 @@ class WerewolfText(HiddenRolesText):
         options = self.game.options
         night = "At night the werewolves choose a victim"
         if not options.plain:
-            helper = "the doctor protects a player"
-            if options.witch:
-                helper = "the witch may once save the victim and once poison a player"
-            night += f", the seer learns whether a player is a werewolf, and {helper}"
+            night += (
+                ", the seer learns whether a player is a werewolf, and the doctor protects a player"
+            )
         example = (
             "The votes are public, and werewolves seldom vote against each other: compare who has "
             "never voted against whom."
@@ -93,7 +86,7 @@ class WerewolfText(HiddenRolesText):
         """Return the rules for a player who does not know the game."""
         game, options = self.game, self.game.options
         roles = ", ".join(pluralize(n, role.lower()) for role, n in Counter(game.role_list).items())
-        night = "" if options.plain else f" {_SEER} {_WITCH if options.witch else _DOCTOR}"
+        night = "" if options.plain else _SEER_AND_DOCTOR
         if options.quiet_first_night:
             night += " In the first night no player is killed."
         talk = ""
@@ -123,13 +116,12 @@ class WerewolfText(HiddenRolesText):
             )
         notation = "vote Player NUMBER | pass | kill Player NUMBER"
         if not options.plain:
-            helper = "heal | poison" if options.witch else "protect"
-            notation += f" | inspect Player NUMBER | {helper} Player NUMBER"
+            notation += " | inspect Player NUMBER | protect Player NUMBER"
         notation += " | say TEXT" if options.talk else ""
         lines += self.statement_rules()
         return "\n".join([*lines, f"Your action: {notation}. For example: vote Player 3"])
 
-    def narrate(self, event: Event) -> str:  # noqa: PLR0911, PLR0912 - one case for a kind.
+    def narrate(self, event: Event) -> str:  # noqa: PLR0911 - one case for a kind.
         """Return one event as a sentence."""
         game = self.game
         names = game.seat_names
@@ -144,15 +136,11 @@ class WerewolfText(HiddenRolesText):
                 pairs = zip(wolves, votes, strict=True)
                 chosen = ", ".join(f"{names[wolf]} for {names[vote]}" for wolf, vote in pairs)
                 return f"The werewolves vote: {chosen}. They attack {names[victim]}."
-            case SideSeen(player, seat, is_wolf):
+            case SeerSaw(player, seat, is_wolf):
                 result = "a werewolf" if is_wolf else "not a werewolf"
                 return f"{names[player]} inspects {names[seat]}: {result}."
             case DoctorProtected(player, seat):
                 return f"{names[player]} protects {names[seat]}."
-            case WitchSaw(player, victim):
-                return f"{names[player]} learns that the werewolves attack {names[victim]}."
-            case WitchPoisoned(seat, role):
-                return f"{names[seat]} ({role}) died by poison."
             case NightEnded(night, None):
                 return f"No player died in night {night}."
             case NightEnded(night, int(victim), role):
@@ -174,14 +162,12 @@ class WerewolfText(HiddenRolesText):
             own += " You are dead."
         if notes.pack:
             own += f" The other werewolves: {game.names_of(notes.pack)}."
-        if notes.examined:
+        if notes.inspected:
             results = ", ".join(
                 f"{names[seat]} {'is a werewolf' if is_wolf else 'is no werewolf'}"
-                for seat, is_wolf in notes.examined.items()
+                for seat, is_wolf in notes.inspected.items()
             )
             own += f" Inspected: {results}."
-        if notes.victim is not None:
-            own += f" The werewolves attack {names[notes.victim]}."
         if notes.protected is not None:
             own += f" Protected last: {names[notes.protected]}."
         yield f"{own} {'Day' if notes.is_day else 'Night'} {notes.night}."
@@ -199,13 +185,11 @@ class WerewolfText(HiddenRolesText):
         yield from super()._offer(observation, notes)
 
     def synonyms(self) -> Mapping[str, str]:
-        has_witch = self.game.options.witch
         return {
             **super().synonyms(),
             **{"vote for": "vote", "lynch": "vote", "eliminate": "vote", "abstain": "pass"},
             **{"attack": "kill", "eat": "kill", "investigate": "inspect", "check": "inspect"},
-            **{"guard": "protect", "skip": "pass"},
-            **({"save": "heal"} if has_witch else {"save": "protect", "heal": "protect"}),
+            **{"guard": "protect", "save": "protect", "heal": "protect", "skip": "pass"},
         }
 
 
@@ -213,7 +197,6 @@ PROMPTS = {
     "kill": "Click the player whom the werewolves kill.",
     "inspect": "Click the player whose side you want to see.",
     "protect": "Click the player whom you protect tonight.",
-    "poison": "Click the player whom you poison.",
     "vote": "Click the player whom you vote to eliminate.",
 }
 
@@ -240,9 +223,9 @@ class WerewolfView(RoleView):
     def _seat_row(self, seat: int) -> Player:
         notes, names = self.notes, self.game.seat_names
         known, vote = None, Tile("")
-        if seat in notes.pack or notes.examined.get(seat):
+        if seat in notes.pack or notes.inspected.get(seat):
             known = self._role_tile(WOLF)
-        elif seat in notes.examined:
+        elif seat in notes.inspected:
             known = Tile("no wolf", "good")
         is_dead = seat in notes.dead
         status = Tile("dead", "muted", notes.dead[seat]) if is_dead else Tile("alive")

@@ -15,7 +15,7 @@ from arena.agents.seating import level_bot
 from arena.episodes.match import Match, play
 from arena.evaluation.statistics import clustered_mean
 from arena.plugins.catalog import catalog
-from replays.web.play.advice import adviser, gives_advice, strong_move
+from replays.web.play.advice import gives_advice, strong_move
 
 DEALS = 100
 
@@ -32,10 +32,9 @@ class Follower:
 
 def own_return(game: Game, seed: int, follows: bool) -> float:
     """Return the return of the seat that is in turn for a deal, of a follower or a fair bot."""
-    fair, own = level_bot(game, "fair"), seed % game.num_players
-    specs = [fair] * game.num_players
-    match = Match(game, specs, seed)
-    given = {own: Follower(game, adviser(game, specs))} if follows else None
+    own = seed % game.num_players
+    match = Match(game, [level_bot(game, "fair")] * game.num_players, seed)
+    given = {own: Follower(game, level_bot(game, "strong"))} if follows else None
     return asyncio.run(play(match, match.seat(given=given))).outcome.returns[own]
 
 

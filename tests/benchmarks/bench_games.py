@@ -9,7 +9,6 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable
-from functools import partial
 from importlib.util import find_spec
 from typing import Any, Literal
 
@@ -118,26 +117,6 @@ def open_spiel(name: str, views: Literal["none", "arrays", "all"] = "all") -> Lo
     return play
 
 
-def pettingzoo(name: str) -> Loop:
-    """Play an environment of `pettingzoo.classic`, with its arrays and masks."""
-    from pettingzoo.classic.all_modules import classic_environments
-
-    env = classic_environments[f"classic/{name}"].env()
-
-    def play(rng: random.Random) -> int:
-        decisions = 0
-        env.reset(seed=rng.getrandbits(31))
-        for _ in env.agent_iter():
-            observation, _, terminated, truncated, _ = env.last()
-            if terminated or truncated:
-                return decisions
-            env.step(rng.choice(observation["action_mask"].nonzero()[0].tolist()))
-            decisions += 1
-        return decisions
-
-    return play
-
-
 SECONDS = 0.5
 """Of one measurement, about."""
 
@@ -158,48 +137,35 @@ def best_speeds(loops: dict[str, Loop]) -> dict[str, float]:
 
 UNIT = "decisions/s"
 POSITIONS, ARRAYS, TEXTS = "positions", "arrays and masks", "texts"
-OTHERS: dict[str, dict[str, Callable[..., Loop]]] = {
-    "tictactoe": {"OpenSpiel": partial(open_spiel, "tic_tac_toe")},
-    "kuhn_poker": {"OpenSpiel": partial(open_spiel, "kuhn_poker")},
-    "leduc_poker": {"OpenSpiel": partial(open_spiel, "leduc_poker")},
-    "goofspiel": {"OpenSpiel": partial(open_spiel, "goofspiel")},
-    "liars_dice": {"OpenSpiel": partial(open_spiel, "liars_dice")},
-    "battleship": {},
-    "negotiation": {"OpenSpiel": partial(open_spiel, "bargaining")},
-    "hanabi": {
-        "OpenSpiel": partial(open_spiel, "hanabi"),
-        "PettingZoo": partial(pettingzoo, "hanabi_v5"),
-    },
-    "codenames": {},
-    "avalon": {},
-    "werewolf": {},
-    "cluedo": {},
+OTHERS: dict[str, str | None] = {
+    "tictactoe": "tic_tac_toe",
+    "kuhn_poker": "kuhn_poker",
+    "leduc_poker": "leduc_poker",
+    "goofspiel": "goofspiel",
+    "liars_dice": "liars_dice",
+    "battleship": None,
+    "negotiation": "bargaining",
+    "hanabi": "hanabi",
+    "codenames": None,
+    "avalon": None,
+    "werewolf": None,
+    "cluedo": None,
 }
-"""Loops of other libraries, by our game and library."""
-MODULES = {"OpenSpiel": "pyspiel", "PettingZoo": "pettingzoo"}
+"""Name of the same game in OpenSpiel, by our game."""
 
 
 @pytest.mark.parametrize("name", OTHERS)
-def test_speed_beside_other_libraries(name: str, compare: Compare) -> None:
-    game = make_game(name)
-    others = {
-        library: loop for library, loop in OTHERS[name].items() if find_spec(MODULES[library])
-    }
-    loops: dict[str, Loop] = {
-        POSITIONS: arena_game(game),
-        ARRAYS: arena_environment(game),
-        TEXTS: arena_game(game, texts=True),
-    }
-    beside: dict[str, list[str]] = {POSITIONS: [], ARRAYS: [], TEXTS: []}
-    for library, loop in others.items():
-        if library == "OpenSpiel":
-            for way, views in ((POSITIONS, "none"), (ARRAYS, "arrays"), (TEXTS, "all")):
-                loops[f"{library}, {way}"] = partial(loop, views=views)()
-                beside[way].append(f"{library}, {way}")
-        else:
-            loops[library] = loop()
-            beside[ARRAYS].append(library)
-    beside[ARRAYS] = beside[ARRAYS] or [POSITIONS]
+def test_speed_beside_open_spiel(name: str, compare: Compare) -> None:
+    game, other = make_game(name), OTHERS[name]
+    loops = {POSITIONS: arena_game(game), TEXTS: arena_game(game, texts=True)}
+    if game.arrays.specs:
+        loops[ARRAYS] = arena_environment(game)
+    beside: dict[str, list[str]] = {way: [] for way in loops}
+    views: dict[str, Literal["none", "arrays", "all"]]
+    views = {POSITIONS: "none", ARRAYS: "arrays", TEXTS: "all"}
+    for way in beside if other and find_spec("pyspiel") else ():
+        loops[f"OpenSpiel, {way}"] = open_spiel(other or "", views[way])
+        beside[way].append(f"OpenSpiel, {way}")
     best = best_speeds(loops)
     for way, names in beside.items():
         compare(f"`{name}`, {way}", UNIT, best[way], {each: best[each] for each in names})

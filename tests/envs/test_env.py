@@ -290,6 +290,8 @@ ignore_what_pettingzoo_knows_only_of_its_own = pytest.mark.filterwarnings(
     "ignore:Observation space for each agent probably should be:UserWarning",
     # An empty board is all zeros.
     "ignore:Observation numpy array is all zeros:UserWarning",
+    # A game without arrays is one zero.
+    "ignore:Observation is a single number:UserWarning",
 )
 
 

@@ -79,7 +79,7 @@ def test_whole_teams_are_compared_with_self_as_partner() -> None:
 
 
 def test_a_game_of_one_team_is_not_won(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    words = "eval hanabi --player bot:piers --baseline bot:random --against self --games 4"
+    words = "eval hanabi --player bot:conventions --baseline bot:random --against self --games 4"
     options = "-o colours=2 -o ranks=2 -o hand_size=2 --seed 1 --out"
     assert run([*words.split(), *options.split(), str(tmp_path / "run")]) == 0
     shown = capsys.readouterr().out
@@ -87,5 +87,7 @@ def test_a_game_of_one_team_is_not_won(capsys: pytest.CaptureFixture[str], tmp_p
 
 
 def test_a_game_of_one_team_has_no_tournament(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["tournament", "hanabi", "--player", "bot:piers", "--player", "bot:random"]) == 2
+    assert (
+        run(["tournament", "hanabi", "--player", "bot:conventions", "--player", "bot:random"]) == 2
+    )
     assert "--against self" in capsys.readouterr().err

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from role_games import deal_roles, played, posterior
+from role_games import deal_roles, played
 
 from arena.core.errors import IllegalAction
 from games.avalon.bots import AvalonNaive
@@ -17,14 +17,11 @@ from games.avalon.rules import (
     Avalon,
     AvalonState,
     EvilRevealed,
-    Examine,
-    LadyPassed,
     MissionEnded,
     Propose,
     SecretSeen,
     TeamVoted,
 )
-from games.hidden_roles.rules import SideSeen
 
 FIVE = ("Merlin", "Percival", "Loyal Servant", "Assassin", "Morgana")
 
@@ -146,36 +143,6 @@ def test_only_evil_may_fail_and_votes_are_sealed() -> None:
     assert not any(isinstance(event, MissionEnded) for event in state.log.events)
     state.apply(0, SUCCESS)
     assert not any("played" in state.game.text.narrate(e) for e in state.log.witnessed[1])
-
-
-def test_the_lady_of_the_lake_shows_the_side_of_a_player_and_moves_on() -> None:
-    state = dealt(lady=True)
-    run_mission(state, (0, 1))
-    assert state.phase == "propose"  # Not after the first mission.
-    run_mission(state, (0, 1, 3), (3,))
-    # To the right of the first leader sits the last player, who has held her.
-    assert [str(action) for action in state.legal_actions(4)] == [
-        f"examine Player {seat}" for seat in range(4)
-    ]
-    state.apply(4, Examine(2))
-    assert state.log.witnessed[0][-1] == LadyPassed(4, 2)
-    assert state.log.witnessed[4][-1] == SideSeen(4, 2, False)
-    assert (
-        posterior(state, 4).probabilities({"Merlin"})[2]
-        > posterior(state, 1).probabilities({"Merlin"})[2]
-    )
-    assert "You examined Player 2: good." in state.observe(4).text("notes")
-    run_mission(state, (0, 1), ())
-    assert [str(action) for action in state.legal_actions(2)] == [
-        f"examine Player {seat}" for seat in (0, 1, 3)
-    ]
-    state.apply(2, Examine(3))
-    assert posterior(state, 2).probabilities({"Assassin", "Morgana"})[3] == 1
-    run_mission(state, (0, 1, 3), (3,))
-    state.apply(3, Examine(1))
-    assert not any(isinstance(event, SideSeen) for event in state.log.witnessed[0])
-    run_mission(state, (0, 1, 2))
-    assert state.phase == "assassinate"  # The last mission needs no examination.
 
 
 def test_naive_bots_follow_the_rules_of_their_roles() -> None:

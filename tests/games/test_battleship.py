@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from arena import CHANCE, make_game
-from arena.core.action import Action
 from arena.core.errors import IllegalAction, InvalidAction, UsageError
 from arena.testing import check_game
 from games.battleship.board import Ship, board_of, is_fleet, random_fleet, union
@@ -22,8 +21,6 @@ from games.battleship.rules import (
     BattleshipState,
     FleetRevealed,
     PlaceFleet,
-    PlaceShip,
-    ShipsPlaced,
     Shoot,
     ShotFired,
 )
@@ -68,33 +65,6 @@ def test_results_of_shots_and_the_end() -> None:
         FleetRevealed(0, ("a1-a3", "c1-d1")),
         FleetRevealed(1, ("b2-d2", "a4-b4")),
     ]
-
-
-def test_players_place_their_ships_sealed() -> None:
-    state = Battleship(placement="players", **SMALL).initial_state()
-    assert [len(state.legal_actions(player)) for player in (0, 1)] == [16, 16]
-    state.apply(1, PlaceShip("a1-a3"))
-    assert len(state.legal_actions(1)) == 0 and not state.log.events
-    state.apply(0, PlaceShip("b1-d1"))
-    assert state.observe(0).events == (ShipsPlaced(0, ("b1-d1",)),)
-    assert state.observe(1).events == (ShipsPlaced(1, ("a1-a3",)),)
-    places = {str(action) for action in state.legal_actions(1)}
-    assert "place a3-a4" not in places and "place a4-b4" in places
-    for player, ship in ((0, "b2-b3"), (1, "d1-d2")):
-        state.apply(player, PlaceShip(ship))
-    assert shoot(state, "a1") == ["hit"] and state.to_act == (1,)
-
-
-def test_a_ship_is_placed_only_where_the_later_ones_have_room() -> None:
-    """Two short ships in each row of ten leave no five squares in a line."""
-    game = Battleship(width=10, height=3, ships="1,1,1,1,1,1,1,5", placement="players")
-    state, placed = game.initial_state(), ["a5", "a10", "b5", "b10", "c5"]
-    for name in placed:
-        for player in (0, 1):
-            state.apply(player, PlaceShip(name))
-    last = ["c6", "c7", "c8", "c9", "c10"]
-    left = [name for name in game.board.names if name not in (*placed, *last)]
-    assert [str(action) for action in state.legal_actions(0)] == [f"place {n}" for n in left]
 
 
 def test_chance_places_only_fleets_that_keep_the_rules() -> None:
@@ -204,7 +174,7 @@ def test_posterior_equals_brute_force(options: dict[str, Any]) -> None:
 def test_returns_equal_those_of_open_spiel(options: dict[str, Any]) -> None:
     """250 random games for each of four boards: legal actions, turns and returns are equal."""
     pyspiel = pytest.importorskip("pyspiel")
-    game = Battleship(placement="players", **options)
+    game = Battleship(**options)
     board, given = game.board, game.options
     parameters = {
         "board_width": board.width,
@@ -217,22 +187,25 @@ def test_returns_equal_those_of_open_spiel(options: dict[str, Any]) -> None:
     }
     reference = pyspiel.load_game("battleship", parameters)
 
-    def number(action: Action) -> int:
-        """Return the number of the same action there: shots, places across, places down."""
-        if isinstance(action, Shoot):
-            return board.index[action.square]
-        assert isinstance(action, PlaceShip)
-        ship = board.ship(action.ship)
+    def number(ship: Ship) -> int:
+        """Return the number of its place there: after the shots, places across, then down."""
         down = ship.length > 1 and ship.squares[1] - ship.squares[0] == board.width
         return board.size * (2 if down else 1) + ship.squares[0]
 
     for seed in range(250):
         rng, state, other = random.Random(seed), game.initial_state(), reference.new_initial_state()
+        while state.to_act == (CHANCE,):
+            state.apply(CHANCE, state.sample_chance(rng))
+        # There the players place their ships in turn.
+        for ships in zip(*state.fleets, strict=True):
+            for ship in ships:
+                other.apply_action(number(ship))
         while not state.is_terminal:
-            # There the players place in turn, which is one order of our simultaneous placement.
             player = other.current_player()
-            assert player in state.to_act
-            legal = {number(action): action for action in state.legal_actions(player)}
+            assert state.to_act == (player,)
+            legal = {
+                board.index[shot.square]: shot for shot in state.legal_actions(player).of(Shoot)
+            }
             assert sorted(legal) == other.legal_actions()
             chosen = rng.choice(sorted(legal))
             state.apply(player, legal[chosen])
@@ -243,6 +216,6 @@ def test_returns_equal_those_of_open_spiel(options: dict[str, Any]) -> None:
 
 
 def test_conformance() -> None:
-    small: dict[str, Any] = {"width": 5, "height": 4, "ships": [2, 1, 1], "placement": "players"}
+    small: dict[str, Any] = {"width": 5, "height": 4, "ships": [2, 1, 1]}
     check_game(make_game("battleship", **small), range(1, 2))
     check_game(make_game("battleship", width=10, height=7, ships=[4, 3, 2, 2]), range(1))

@@ -225,7 +225,7 @@ def test_key_is_private_to_the_clue_givers() -> None:
     assert "blue 27%, orange 27%, neutral 36%, assassin 9%" in secret
 
 
-# Texts, view and arrays
+# Texts and view
 
 
 def test_view_shows_owners_to_clue_givers_only() -> None:

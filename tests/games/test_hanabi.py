@@ -1,4 +1,4 @@
-"""Hanabi: rules, text, arrays, conformance, and agreement with OpenSpiel."""
+"""Hanabi: rules, text, conformance, and agreement with OpenSpiel."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def test_options_are_checked(options: dict[str, Any], message: str) -> None:
         Hanabi(**options)
 
 
-# Text, view and arrays
+# Text and view
 
 
 def test_view_shows_hints_and_hides_the_own_hand() -> None:

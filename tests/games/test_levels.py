@@ -12,7 +12,6 @@ from arena.agents.agent import Seat
 from arena.agents.seating import LEVELS, bot_names, default_bot, level_bot
 from arena.evaluation.exact import expected_returns, exploitability
 from arena.plugins.catalog import catalog
-from games.goofspiel.bots import Nearby, Solver
 from games.kuhn_poker.game import Honest, KuhnEquilibrium
 from games.tictactoe.game import Blocking, Perfect
 
@@ -48,13 +47,6 @@ def test_the_equilibrium_of_kuhn_poker_is_exact() -> None:
     assert exploitability(made.game, strong) == pytest.approx(0)
     assert expected_returns(made.game, [strong, strong])[0] == pytest.approx(-1 / 18)
     assert exploitability(made.game, fair) > 0.05
-
-
-@pytest.mark.parametrize("prizes", ["random", "descending"])
-def test_the_solver_of_goofspiel_plays_an_equilibrium(prizes: str) -> None:
-    made = seat("goofspiel", cards=3, prizes=prizes)
-    assert exploitability(made.game, Solver(made).probabilities) < 0.01
-    assert exploitability(made.game, Nearby(made).probabilities) > 0.3
 
 
 def test_the_perfect_bot_of_tictactoe_never_loses() -> None:

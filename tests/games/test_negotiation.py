@@ -26,12 +26,10 @@ from arena.core.action import Action
 from arena.core.analysis import WeightedSum
 from arena.core.errors import IllegalAction, InvalidAction
 from arena.episodes.measurement import measure_seats
-from arena.testing import check_game
 from games.negotiation.knowledge import NegotiationKnowledge, bargaining_reference
 from games.negotiation.rules import (
     ACCEPT,
     REJECT,
-    WALK_AWAY,
     DealItems,
     DivisionProposed,
     ItemsDealt,
@@ -205,22 +203,6 @@ def test_measures_of_a_known_deal() -> None:
         assert measured["agreements"] == WeightedSum(1.0)
         assert measured["nash_ratio"].total == episode.outcome.returns[seat]
         assert 0 <= measured["welfare"].total <= measured["welfare"].weight
-
-
-def test_walking_away_ends_the_game_for_its_points() -> None:
-    with pytest.raises(InvalidAction):
-        after(DEAL).parse("walk away")
-    state = after(DEAL, keep(1, 4, 1), WALK_AWAY, walk_away=3)
-    assert state.is_terminal and state.returns() == (3, 3)
-    assert state.reason() == "Player 1 walked away" and not state.is_agreed
-    assert "Player 1 walks away." in state.observe(0).text()
-    late = after(DEAL, keep(1, 4, 1), keep(1, 4, 1), REJECT, walk_away=3, turns=3)
-    assert late.returns() == (0, 0)  # No deal in time is not walking away.
-    assert "each player scores 3 points" in state.game.text.rules()
-    # Nash's solution counts from these points; no division gives both players nine of them.
-    assert bargaining_reference(DEAL.counts, DEAL.values, 8).nash == (10, 8)
-    assert bargaining_reference(DEAL.counts, DEAL.values, 9).nash == (9, 9)
-    check_game(make_game("negotiation", walk_away=4), range(1))
 
 
 # Bots, other libraries, conformance

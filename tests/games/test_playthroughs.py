@@ -34,7 +34,7 @@ GAMES: list[tuple[str, str, dict[str, Any], list[str]]] = [
     (
         "battleship",
         "battleship",
-        {"width": 4, "height": 4, "ships": [3, 2], "placement": "players"},
+        {"width": 4, "height": 4, "ships": [3, 2]},
         ["bot:gunner", "bot:hunter"],
     ),
     ("negotiation", "negotiation", {}, ["bot:boulware", "bot:conceder"]),
@@ -49,7 +49,7 @@ GAMES: list[tuple[str, str, dict[str, Any], list[str]]] = [
         "hanabi",
         "hanabi",
         {"players": 3, "colours": 3, "ranks": 4, "hint_tokens": 5},
-        ["bot:conventions", "bot:conventions", "bot:piers"],
+        ["bot:conventions"] * 3,
     ),
     ("cluedo-cards", "cluedo", {"players": 3}, ["bot:oracle", "bot:detective", "bot:novice"]),
     (
@@ -65,7 +65,7 @@ GAMES: list[tuple[str, str, dict[str, Any], list[str]]] = [
         ["bot:oracle", "bot:detective", "bot:novice"],
     ),
     ("avalon", "avalon", {"players": 5}, ["bot:deducer"] * 5),
-    ("werewolf", "werewolf", {"players": 7, "witch": True}, ["bot:deducer"] * 7),
+    ("werewolf", "werewolf", {"players": 7}, ["bot:deducer"] * 7),
     ("werewolf-statements", "werewolf", {"players": 5, "talk": "statements"}, ["bot:sceptic"] * 5),
     ("avalon-statements", "avalon", {"talk": "statements"}, ["bot:sceptic"] * 5),
     (

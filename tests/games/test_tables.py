@@ -26,8 +26,7 @@ from games.hanabi.text import HanabiView
 MOST = 12
 """Actions that a person may have to find in a list."""
 GAMES: list[tuple[str, dict[str, Any]]] = [
-    ("avalon", {"players": 10, "lady": True}),
-    ("battleship", {"placement": "players"}),
+    ("avalon", {"players": 10}),
     ("battleship", {"width": 10, "height": 10}),
     ("codenames", {}),
     ("goofspiel", {"players": 3, "cards": 13}),
@@ -37,7 +36,7 @@ GAMES: list[tuple[str, dict[str, Any]]] = [
     ("liars_dice", {"players": 4, "dice": 5}),
     ("negotiation", {}),
     ("tictactoe", {}),
-    ("werewolf", {"players": 9, "witch": True}),
+    ("werewolf", {"players": 9}),
 ]
 
 

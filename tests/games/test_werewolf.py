@@ -8,10 +8,9 @@ from role_games import deal_roles, played, posterior
 from arena import Action, Say
 from arena.core.errors import IllegalAction
 from arena.core.event import Spoken
-from games.hidden_roles.rules import PASS, SideSeen
+from games.hidden_roles.rules import PASS
 from games.werewolf.bots import WerewolfCrowd
 from games.werewolf.rules import (
-    HEAL,
     DayBegan,
     DayVote,
     DayVoted,
@@ -21,12 +20,10 @@ from games.werewolf.rules import (
     NightKill,
     PackChose,
     PackSeen,
-    Poison,
     Protect,
+    SeerSaw,
     Werewolf,
     WerewolfState,
-    WitchPoisoned,
-    WitchSaw,
 )
 
 SEVEN = ("Werewolf", "Werewolf", "Seer", "Doctor", "Villager", "Villager", "Villager")
@@ -71,7 +68,7 @@ def test_night_informs_each_role() -> None:
     act(state, p0=NightKill(4), p1=NightKill(5), p2=Inspect(1), p3=Protect(2))
     # A tie: the wolf with the lowest seat decides.
     assert PackChose((0, 1), (4, 5), 4) in state.log.witnessed[1]
-    assert SideSeen(2, 1, True) in state.log.witnessed[2]
+    assert SeerSaw(2, 1, True) in state.log.witnessed[2]
     public = [NightBegan(1), NightEnded(1, 4, "Villager"), DayBegan(1, state.living)]
     assert state.log.witnessed[6][1:] == public
     assert [len(state.log.witnessed[seat]) for seat in range(7)] == [6, 6, 5, 5, 4, 4, 4]
@@ -125,31 +122,11 @@ def test_wolves_win_at_parity() -> None:
     assert state.returns() == (1, 1, 0, 0, 0, 0, 0)
 
 
-def test_the_witch_heals_once_and_poisons_once() -> None:
-    deal = (*SEVEN[:3], "Witch", *SEVEN[4:])
-    state = act(dealt(deal, witch=True), p0=NightKill(5), p1=NightKill(5), p2=Inspect(4))
-    assert state.to_act == tuple(range(7))  # Who acts shows nothing.
-    assert WitchSaw(3, 5) in state.log.witnessed[3]
-    assert list(state.legal_actions(4)) == [PASS] and Poison(5) not in state.legal_actions(3)
-    assert "The werewolves attack Player 5." in state.observe(3).text("notes")
-    act(state, p3=HEAL)
-    assert state.living == tuple(range(7)) and state.phase == "vote"
-    assert NightEnded(1, None, "") in state.log.witnessed[4]
-    assert posterior(state, 3).probabilities({"Werewolf"})[5] == 0
-    act(act(state), p0=NightKill(5), p1=NightKill(5), p2=Inspect(4))
-    assert HEAL not in state.legal_actions(3)
-    act(state, p3=Poison(0))
-    assert state.living == (1, 2, 3, 4, 6)
-    assert WitchPoisoned(0, "Werewolf") in state.log.witnessed[4]
-    act(act(state), p1=NightKill(3), p2=Inspect(4))
-    assert list(state.legal_actions(3)) == [PASS]  # Both potions are used.
-
-
 def test_no_player_is_killed_in_a_quiet_first_night() -> None:
     state = dealt(quiet_first_night=True)
     assert list(state.legal_actions(0)) == list(state.legal_actions(3)) == [PASS]
     act(state, p2=Inspect(0))
-    assert state.living == tuple(range(7)) and SideSeen(2, 0, True) in state.log.witnessed[2]
+    assert state.living == tuple(range(7)) and SeerSaw(2, 0, True) in state.log.witnessed[2]
     assert posterior(state, 4).world_count() == 180  # It proves nothing about the doctor.
     act(state)
     assert NightKill(4) in state.legal_actions(0)

@@ -8,8 +8,9 @@ import pytest
 from other_worlds import world_pairs
 
 from arena import Game, Observation, make_game
+from arena.agents.seating import level_bot
 from arena.plugins.catalog import catalog
-from replays.web.play.advice import adviser, gives_advice, hint_json, strong_move
+from replays.web.play.advice import gives_advice, hint_json, strong_move
 from replays.web.play.seat_view import SeatView, offer
 
 OPTIONS: dict[str, dict[str, int | str]] = {
@@ -28,7 +29,7 @@ def panels(game: Game, seen: Observation) -> list[object]:
     view.turn = offer(seen, 0, None)
     sent: list[object] = [view.parts([], [], seen), view.events]
     if gives_advice(game):
-        spec = adviser(game, [])
+        spec = level_bot(game, "strong")
         move = strong_move(game, spec, seen)
         sent.append(hint_json(game, spec, move, view.known()))
     return sent
@@ -47,12 +48,3 @@ def test_panels_hold_nothing_that_the_seat_may_not_know(name: str) -> None:
                 assert panels(game, mine[at]) == panels(game, theirs[at])
                 compared += 1
     assert compared > 2
-
-
-def test_the_adviser_of_a_team_plays_by_the_conventions_of_the_partner() -> None:
-    hanabi, leduc = make_game("hanabi"), make_game("leduc_poker")
-    assert adviser(hanabi, ["human", "bot:easy"]) == "bot:piers"
-    assert adviser(hanabi, ["human", "bot:piers"]) == "bot:piers"
-    assert adviser(hanabi, ["human", "bot:conventions"]) == "bot:conventions"
-    assert adviser(hanabi, ["human", "human"]) == "bot:conventions"
-    assert adviser(leduc, ["human", "bot:easy"]) == "bot:equilibrium"

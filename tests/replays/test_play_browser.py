@@ -116,7 +116,7 @@ SEATS = {
         "bot:random",
     ],
     "hanabi": [
-        *["easy (one move in four is random)", "fair (Piers)", "strong (Conventions)"],
+        *["easy (one move in four is random)", "fair and strong (Conventions)"],
         "bot:random",
     ],
 }
@@ -255,7 +255,7 @@ LESSONS = {
         (["Miss Scarlett", "Dagger", "Conservatory", "Mrs White"], "suggest Mrs White, Dagger"),
     ],
     "hanabi": [
-        (["hint Player 1 green|hint Player 1 rank 1"], "hint Piers rank 1"),
+        (["hint Player 1 green|hint Player 1 rank 1"], "hint Conventions rank 1"),
         (["slot 1"], "discard slot 1"),
         (["slot 1"], "play slot 1"),
     ],

@@ -23,7 +23,7 @@ pytest.importorskip("websockets")
 # Small tables: a random player needs long to hit the last ship of a large one.
 GAMES: dict[str, dict[str, Any]] = {
     "avalon": {"talk": 0},
-    "battleship": {"placement": "players", "width": 3, "height": 3, "ships": [2]},
+    "battleship": {"width": 3, "height": 3, "ships": [2]},
     "cluedo": {"players": 3, "suspects": 3, "weapons": 3, "rooms": 3},
     "codenames": {},
     "goofspiel": {},

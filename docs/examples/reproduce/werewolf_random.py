@@ -19,8 +19,7 @@ from played import play_games, share
 from roles import by_team
 
 from arena import Episode, Game, make_game
-from games.hidden_roles.rules import SideSeen
-from games.werewolf.rules import VILLAGE
+from games.werewolf.rules import VILLAGE, SeerSaw
 
 
 def closed_form(players: int, wolves: int) -> float:
@@ -53,7 +52,7 @@ def result(_: Game, episode: Episode) -> tuple[bool, bool]:
     """Return whether the village won, and whether the seer found a wolf."""
     village = episode.outcome.teams.index(VILLAGE)
     events = (event for ply in episode.plies for event in ply.events)
-    found = any(isinstance(event, SideSeen) and event.is_minority for event in events)
+    found = any(isinstance(event, SeerSaw) and event.is_wolf for event in events)
     return episode.outcome.returns[village] > 0, found
 
 

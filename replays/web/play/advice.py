@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import pickle
 import random
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from pydantic import JsonValue
@@ -44,18 +43,6 @@ class UsedHelp:
 def gives_advice(game: Game) -> bool:
     """Return whether the game has a bot whose moves are worth a look."""
     return level_bot(game, "strong") != "bot:random"
-
-
-def adviser(game: Game, specs: Sequence[str]) -> str:
-    """Return the SPEC of the bot that advises: the strong one, or in a game of one team a partner.
-
-    A partner understands its own conventions only: in Hanabi, a stronger bot with other
-    conventions costs points.
-    """
-    strong, fair = level_bot(game, "strong"), level_bot(game, "fair")
-    if game.return_scale.has_winner or strong in specs:
-        return strong
-    return fair if any(spec in specs for spec in (fair, "bot:easy")) else strong
 
 
 def strong_move(game: Game, spec: str, observation: Observation) -> Action:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from arena.agents.display import ending
 from arena.agents.names import display_names, person_spec
+from arena.agents.seating import level_bot
 from arena.agents.typed_action import guess, parse
 from arena.core.action import Action
 from arena.core.errors import ActionError, ArenaError, UsageError
@@ -22,7 +23,7 @@ from arena.episodes.files import ReplayWriter
 from arena.episodes.match import Watcher
 from arena.episodes.session import GameSession
 from arena.llm.backend import ModelService
-from replays.web.play.advice import UsedHelp, adviser, hint_json, strong_move
+from replays.web.play.advice import UsedHelp, hint_json, strong_move
 from replays.web.play.documents import AnswerJson, Help, OverJson, PartsJson, SeatMessage
 from replays.web.play.links import MAX_PAGES, Link, Page, WebGameSetup, allows_advice, offered_help
 from replays.web.play.seat_view import SeatView, offer
@@ -157,7 +158,7 @@ class WebGame(Watcher):
             raise UsageError("this table gives no advice")
         observation = self._started().awaited(seat, turn)
         # In a thread: some bots think for seconds.
-        spec = adviser(self.game, self._specs)
+        spec = level_bot(self.game, "strong")
         action = await asyncio.to_thread(strong_move, self.game, spec, observation)
         self._started().awaited(seat, turn)  # It may be over by now.
         self._used[seat].advice["hint"] = str(action)

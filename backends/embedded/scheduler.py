@@ -15,10 +15,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from arena.core.errors import BackendError
-from backends.embedded.constrained_decoding import TokenConstraint
 from backends.embedded.layers import ModelWeights
 from backends.embedded.model import BLOCK_SIZE, Chunk
-from backends.embedded.token_sampling import GeneratedToken, SamplingParams
+from backends.embedded.token_sampling import ChoiceConstraint, GeneratedToken, SamplingParams
 from backends.embedded.tokenizer import IncrementalDetokenizer
 
 HASH_STRIDE = 32
@@ -171,7 +170,7 @@ class SequenceState:
 
     prompt: HashedPrompt
     params: SamplingParams
-    constraint: TokenConstraint | None
+    constraint: ChoiceConstraint | None
     detokenizer: IncrementalDetokenizer
     loop: asyncio.AbstractEventLoop
     uniform: Callable[[], float]

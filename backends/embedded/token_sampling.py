@@ -1,21 +1,25 @@
 """Sampling of one token from one row of logits: masks, temperature, log-probabilities.
 
-All arithmetic is in float64 and for one row at a time, so that no row can influence another.
+All arithmetic is in float64 and for one row at a time, so that no row can influence another. A
+constraint to some texts gives the tokens that may come next (the token mask).
 """
 
 from __future__ import annotations
 
 import random
 import secrets
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from copy import copy
+from dataclasses import dataclass, field
+from itertools import chain
+from sys import getsizeof
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import JsonValue
 
 from arena.core.errors import UsageError
+from backends.embedded.tokenizer import CheckpointTokenizer
 
 FloatArray = NDArray[np.float64]
 TokenIds = NDArray[np.int64]
@@ -25,8 +29,7 @@ TokenIds = NDArray[np.int64]
 class SamplingParams:
     """Parameters of one answer; names and meanings are those of OpenAI and vLLM.
 
-    At most one of `guided_choice` and `guided_json` may be set. Without a seed the operating system
-    supplies one.
+    Without a seed the operating system supplies one.
     """
 
     temperature: float = 1.0
@@ -35,8 +38,7 @@ class SamplingParams:
     stop: tuple[str, ...] = ()
     seed: int | None = None
     guided_choice: tuple[str, ...] = ()
-    guided_json: dict[str, JsonValue] | None = None
-    """A JSON schema."""
+    """The texts of which the answer must be one; empty: any answer."""
     top_logprobs: int = 0
     min_tokens: int = 0
     """Tokens before an end token, unless a guide allows nothing else."""
@@ -49,8 +51,6 @@ class SamplingParams:
             raise UsageError(f"top_p={self.top_p}: must be above 0 and at most 1")
         if self.max_tokens < 1:
             raise UsageError(f"max_tokens={self.max_tokens}: must be at least 1")
-        if self.guided_choice and self.guided_json is not None:
-            raise UsageError("only one of guided_choice and guided_json can be set")
 
     def make_rng(self) -> random.Random:
         """Return the random numbers of this answer: one per token, independent of the batch."""
@@ -158,3 +158,79 @@ def _nucleus_mask(weights: FloatArray, top_p: float) -> NDArray[np.bool_]:
     mask[order[preceding < top_p * weights.sum()]] = True
     mask[order[0]] = True  # At least one, also if rounding makes the comparison fail.
     return mask
+
+
+MAX_CACHED_BYTES = 64 * 2**20
+"""Bytes of choices and their tokens, which clients send. About 50,000 lists of a game's actions."""
+MAX_CHOICES, MAX_CHOICE_CHARACTERS = 100_000, 8 << 20
+"""Texts of one constraint, and their characters together."""
+
+
+@dataclass(slots=True)
+class ChoiceConstraint:
+    """Constraint of one answer to one of several texts; it advances with each token.
+
+    Each text is tokenized in one way only, the tokenizer's own; the end token follows it. The
+    texts that begin with the tokens so far are neighbours, because all are sorted.
+    """
+
+    tokens: NDArray[np.int32]
+    """Tokens of all texts in ascending order, one text after the other."""
+    next: NDArray[np.int64]
+    """Place of the next token of each text that is left."""
+
+    @classmethod
+    def to(cls, sequences: Iterable[Sequence[int]]) -> ChoiceConstraint:
+        """Sort sequences, of which none may be the beginning of another one."""
+        ordered = sorted(set(map(tuple, sequences)))
+        starts = np.cumsum([0, *(len(sequence) for sequence in ordered[:-1])], dtype=np.int64)
+        return cls(np.fromiter(chain.from_iterable(ordered), dtype=np.int32), starts)
+
+    def allowed(self) -> TokenIds:
+        """Return the ids that may come next, ascending; never empty before the end token."""
+        return np.unique(self.tokens[self.next]).astype(np.int64)
+
+    def advance(self, token: int) -> None:
+        """Continue after this token."""
+        # The column of next tokens ascends, so equal ones lie between two places.
+        column = self.tokens[self.next]
+        first, last = (int(column.searchsorted(token, side)) for side in ("left", "right"))
+        self.next = self.next[first:last] + 1
+
+
+@dataclass(slots=True)
+class ConstraintFactory:
+    """Creates constraints for one tokenizer and caches tokenized choices."""
+
+    tokenizer: CheckpointTokenizer
+    end_id: int
+    _choices: dict[tuple[str, ...], ChoiceConstraint] = field(default_factory=dict, init=False)
+    _cached_bytes: int = field(default=0, init=False)
+
+    def create(self, params: SamplingParams) -> ChoiceConstraint | None:
+        """Return the constraint that the parameters ask for, if any. Raises UsageError."""
+        if not params.guided_choice:
+            return None
+        return copy(self._constrain_to(params.guided_choice))
+
+    def _constrain_to(self, choices: tuple[str, ...]) -> ChoiceConstraint:
+        """Return the constraint to these texts before the first token; it is cached."""
+        if choices in self._choices:
+            return self._choices[choices]
+        size = sum(map(len, choices))
+        if len(choices) > MAX_CHOICES or size > MAX_CHOICE_CHARACTERS:
+            raise UsageError(
+                f"guided_choice: {len(choices)} texts of {size} characters; at most {MAX_CHOICES} "
+                f"of {MAX_CHOICE_CHARACTERS} together"
+            )
+        encoded = self.tokenizer.encode_plain(choices)
+        if not all(encoded):
+            raise UsageError("guided_choice: a choice is empty")
+        # The end token closes a choice, so that a choice may be a prefix of another one.
+        made = ChoiceConstraint.to([*ids, self.end_id] for ids in encoded)
+        size = made.tokens.nbytes + made.next.nbytes + sum(map(getsizeof, choices))
+        if self._cached_bytes + size > MAX_CACHED_BYTES:
+            self._choices, self._cached_bytes = {}, 0
+        self._choices[choices] = made
+        self._cached_bytes += size
+        return made

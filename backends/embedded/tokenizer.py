@@ -214,7 +214,7 @@ class ChatTokenizer:
         cached = lru_cache(maxsize=MAX_CACHED_SEGMENTS)
         self._encode_whole = partial(tokenizer.encode, add_special_tokens=False)
         self._encode_segment = cached(self._encode_whole)
-        self.guard = cached(self._guard)
+        self._guarded = cached(self._guard)
         self.token_text = cached(lambda token: tokenizer.decode([token]))
         # Reverse order: a token comes before its own prefixes.
         special = sorted(map(re.escape, tokenizer.special_tokens), reverse=True)
@@ -234,22 +234,19 @@ class ChatTokenizer:
         if self._encode_segments(probe) != self._encode_whole(probe):
             self._separators = None
 
-    def encode(
-        self, messages: Sequence[Message], *, is_guarded: bool = False, **template: bool
-    ) -> list[int]:
+    def encode(self, messages: Sequence[Message], **template: bool) -> list[int]:
         """Return the ids of the rendered chat, including the start of the assistant's answer.
 
-        Only the template writes control tokens: in a content their spelling is plain text, unless
-        `guard` has made it, with control tokens added by the caller (`is_guarded`). `template` are
-        variables of the chat template, for example `enable_thinking=False` for Qwen3.
+        Only the template writes control tokens: in a content their spelling is plain text.
+        `template` are variables of the chat template, for example `enable_thinking=False` for
+        Qwen3.
         """
-        if not is_guarded:
-            messages = [Message(m.role, self.guard(m.content, m.role)) for m in messages]
-        return self._encode_segments(self._render(messages, **template))
+        guarded = [Message(m.role, self._guarded(m.content, m.role)) for m in messages]
+        return self._encode_segments(self._render(guarded, **template))
 
     def encode_answer(self, text: str) -> list[int]:
         """Return the ids of an assistant's answer, without the token that ends it."""
-        return self._encode_segments(self.guard(text, "assistant"))
+        return self._encode_segments(self._guarded(text, "assistant"))
 
     def _guard(self, text: str, role: Role) -> str:
         """Return a content of this role, with a `BREAK` in each spelling of a control token."""

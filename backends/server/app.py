@@ -21,17 +21,16 @@ from arena.core.errors import ArenaError
 from arena.core.text import pluralize, printable, shorten
 from arena.http.access import OPEN_ROUTES, ApiError, Guard, read_body
 from backends.server import ServeOptions
-from backends.server.completions import CompletionEndpoints
+from backends.server.completions import ChatEndpoint
 from backends.server.models import LoadAdapterBody, ModelEndpoints, UnloadAdapterBody
-from backends.server.responses import to_api_error
-from backends.server.schemas import AnyBody, ChatBody, LegacyBody, TextBody, parse_body
+from backends.server.wire import AnyBody, ChatBody, parse_body, to_api_error
 
 if TYPE_CHECKING:
     from pydantic import SecretStr
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from backends.embedded.sampler import Sampler
-    from backends.server.responses import GenerationJob
+    from backends.server.wire import GenerationJob
 
 COUNT_SECONDS = 10.0
 """Time from the first request to the line with their number."""
@@ -46,7 +45,7 @@ def make_app(
     """
     options = options or ServeOptions()
     models = ModelEndpoints(sampler, options.lora_root, options.max_adapters)
-    completions = CompletionEndpoints(sampler, models, options.tokens_as_ids)
+    completions = ChatEndpoint(sampler, models, options.tokens_as_ids)
 
     def post(
         path: str, kind: type[AnyBody], answer: Callable[[Request, AnyBody], Awaitable[Response]]
@@ -62,10 +61,8 @@ def make_app(
     app = Starlette(
         routes=[
             post("/v1/chat/completions", ChatBody, completions.chat),
-            post("/v1/completions", TextBody, completions.text),
             post("/v1/load_lora_adapter", LoadAdapterBody, models.load_adapter),
             post("/v1/unload_lora_adapter", UnloadAdapterBody, models.unload_adapter),
-            post("/llm_request", LegacyBody, completions.legacy),
             Route("/v1/models", models.list_models),
             Route("/health", _healthy),
         ],

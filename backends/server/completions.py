@@ -1,4 +1,4 @@
-"""The endpoints for chat and text completions: from a checked body to the response.
+"""The endpoint for chat completions: from a checked body to the response.
 
 The choices of a request are generated concurrently and merged into one stream of tokens; the
 response is complete, or a stream of server-sent events.
@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import uuid
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable
 from contextlib import aclosing
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
@@ -20,22 +19,12 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from arena.core.errors import ArenaError
 from backends.embedded.sampler import SamplingParams
-from backends.server.responses import (
-    ChatResponseBuilder,
+from backends.server.wire import (
+    ChatBody,
     GenerationJob,
     ResponseBuilder,
-    TextResponseBuilder,
-    join_text,
-    to_api_error,
-)
-from backends.server.schemas import (
-    ChatBody,
-    LegacyBody,
-    SamplingBody,
-    TextBody,
     invalid_value,
-    parse_calls,
-    render_chat,
+    to_api_error,
 )
 
 if TYPE_CHECKING:
@@ -44,19 +33,18 @@ if TYPE_CHECKING:
 
     from backends.embedded.sampler import GeneratedToken, Sampler
     from backends.server.models import ModelEndpoints
-    from backends.server.schemas import ChatMessage, ToolDefinition
 
 Result = TypeVar("Result")
 ChoiceToken = tuple[int, "GeneratedToken"]
 """A token, after the index of its choice."""
-SAMPLING_FIELDS = ("temperature", "top_p", "min_tokens", "stop")
+SAMPLING_FIELDS = ("temperature", "top_p", "min_tokens", "stop", "top_logprobs")
 """Fields of a body that the sampler has under the same name."""
 LONG_TEXT = 20_000
 """Characters; a text of this length is tokenized within a few milliseconds."""
 
 
-class CompletionEndpoints:
-    """The endpoints that complete chats and texts.
+class ChatEndpoint:
+    """The endpoint that completes chats.
 
     With `tokens_as_ids` tokens are represented as "token_id:123" unless a request chooses.
     """
@@ -70,92 +58,18 @@ class CompletionEndpoints:
         self._tokenizing = asyncio.Lock()
 
     async def chat(self, request: Request, body: ChatBody) -> Response:
-        """Answer a chat."""
+        """Generate the choices; return them as one response or as a stream of events."""
         if body.top_logprobs and not body.logprobs:
             raise invalid_value("top_logprobs", "top_logprobs: needs logprobs: true")
-        tools = body.usable_tools
-        # Templates without a variable for thinking ignore it: their models do not think.
-        template = {"enable_thinking": False} if body.reasoning_effort == "none" else {}
-        prompt = await self._encode_chat(body.messages, tools, **template)
-        # OpenAI's newer name has priority.
-        max_tokens = body.max_completion_tokens or body.max_tokens
-        job = self._job(request, body, prompt, max_tokens, body.top_logprobs)
-        required, parallel = body.tool_choice == "required", body.parallel_tool_calls
-        parse = partial(parse_calls, tools=tools, required=required, parallel=parallel)
-        make_builder = partial(
-            ChatResponseBuilder, has_logprobs=body.logprobs, parse=parse if tools else None
-        )
-        return await self._respond(request, body, make_builder, job)
-
-    async def text(self, request: Request, body: TextBody) -> Response:
-        """Complete a text."""
-        prompt = body.prompt
-        if isinstance(prompt, str):
-            text = prompt
-            prompt = await self._tokenize(len(text), lambda: self._sampler.tokenizer.encode(text))
-        job = self._job(request, body, prompt, body.max_tokens, body.logprobs or 0)
-        make_builder = partial(TextResponseBuilder, has_logprobs=body.logprobs is not None)
-        return await self._respond(request, body, make_builder, job)
-
-    async def legacy(self, request: Request, body: LegacyBody) -> Response:
-        """Answer a request of an earlier Cluedo arena with one text."""
-        prompt = await self._encode_chat(body.chat)
-        params = SamplingParams(
-            temperature=body.temperature,
-            max_tokens=body.max_tokens,
-            seed=body.seed,
-        )
-        job = self._named_job(request, body.model, prompt, [params])
-        [tokens] = await self._collect(request, job)
-        return JSONResponse({"request_id": str(uuid.uuid4()), "content": join_text(tokens)})
-
-    def _job(
-        self,
-        request: Request,
-        body: SamplingBody,
-        prompt: list[int],
-        max_tokens: int | None,
-        top_logprobs: int,
-    ) -> GenerationJob:
-        """Return the job with the `n` choices of a body. Choice i has the seed plus i, as in vLLM.
-
-        Raises ApiError if the model is not served.
-        """
-        params = partial(
-            SamplingParams,
-            **{name: getattr(body, name) for name in SAMPLING_FIELDS},
-            **body.guide,
-            max_tokens=max_tokens or max(1, self._sampler.context_length - len(prompt)),
-            top_logprobs=top_logprobs,
-        )
-        seeds = [None if body.seed is None else body.seed + number for number in range(body.n)]
-        choices = [params(seed=seed) for seed in seeds]
-        return self._named_job(request, body.model, prompt, choices)
-
-    def _named_job(
-        self, request: Request, model: str, prompt: list[int], choices: Sequence[SamplingParams]
-    ) -> GenerationJob:
-        """Return the job for a model or adapter, and note it for the log of requests."""
-        name = self._models.resolve(model)
-        adapter = None if name == self._sampler.name else name
-        job = GenerationJob(name, self._sampler.engine, adapter, prompt, tuple(choices))
-        request.state.job = job
-        return job
-
-    async def _respond(
-        self,
-        request: Request,
-        body: SamplingBody,
-        make_builder: Callable[..., ResponseBuilder],
-        job: GenerationJob,
-    ) -> Response:
-        """Generate the choices; return them as one response or as a stream of events."""
+        # Noted for the log of requests.
+        request.state.job = job = self._job(body, await self._encode(body))
         as_ids = body.return_tokens_as_token_ids
         as_ids = self._tokens_as_ids if as_ids is None else as_ids
-        builder = make_builder(
+        builder = ResponseBuilder(
             job=job,
             token_text="token_id:{}".format if as_ids else self._sampler.chat_tokenizer.token_text,
             token_bytes=self._sampler.chat_tokenizer.tokenizer.token_bytes,
+            has_logprobs=body.logprobs,
             has_token_ids=body.return_token_ids,
         )
         if not body.stream:
@@ -166,6 +80,25 @@ class CompletionEndpoints:
         events = _events(builder, first, stream, body.stream_options.include_usage)
         headers = {"Cache-Control": "no-cache"}
         return StreamingResponse(events, headers=headers, media_type="text/event-stream")
+
+    def _job(self, body: ChatBody, prompt: list[int]) -> GenerationJob:
+        """Return the job with the `n` choices of a body. Choice i has the seed plus i, as in vLLM.
+
+        Raises ApiError if the model is not served.
+        """
+        name = self._models.resolve(body.model)
+        # OpenAI's newer name has priority.
+        max_tokens = body.max_completion_tokens or body.max_tokens
+        params = partial(
+            SamplingParams,
+            **{name: getattr(body, name) for name in SAMPLING_FIELDS},
+            guided_choice=body.structured_outputs.choice,
+            max_tokens=max_tokens or max(1, self._sampler.context_length - len(prompt)),
+        )
+        seeds = [None if body.seed is None else body.seed + number for number in range(body.n)]
+        choices = tuple(params(seed=seed) for seed in seeds)
+        adapter = None if name == self._sampler.name else name
+        return GenerationJob(name, self._sampler.engine, adapter, prompt, choices)
 
     async def _collect(self, request: Request, job: GenerationJob) -> list[list[GeneratedToken]]:
         """Return all tokens of each choice. Raises ArenaError, ClientDisconnect."""
@@ -179,32 +112,24 @@ class CompletionEndpoints:
         async with aclosing(_stream_tokens(self._sampler, job)) as stream:
             return await _cancel_on_disconnect(request, read())
 
-    async def _encode_chat(
-        self,
-        messages: Sequence[ChatMessage],
-        tools: Sequence[ToolDefinition] = (),
-        **template: bool,
-    ) -> list[int]:
-        """Return the prompt tokens. Raises ApiError if the chat template refuses the chat."""
-        tokenizer = self._sampler.chat_tokenizer
+    async def _encode(self, body: ChatBody) -> list[int]:
+        """Return the prompt tokens. Raises ApiError if the chat template refuses the chat.
 
-        def encode() -> list[int]:
-            chat = render_chat(messages, tools, tokenizer.guard)
-            return tokenizer.encode(chat, is_guarded=True, **template)
-
+        A long text is tokenized in a thread, one at a time: 2 MB take seconds.
+        """
+        chat = [message.plain for message in body.messages]
+        # Templates without a variable for thinking ignore it: their models do not think.
+        template = {"enable_thinking": False} if body.reasoning_effort == "none" else {}
+        encode = partial(self._sampler.chat_tokenizer.encode, chat, **template)
         try:
-            return await self._tokenize(sum(message.length for message in messages), encode)
+            if sum(len(message.content) for message in chat) <= LONG_TEXT:
+                return encode()
+            # The tokenizer releases the GIL, so other requests go on in the event loop.
+            async with self._tokenizing:
+                return await asyncio.to_thread(encode)
         except TemplateError as error:
             message = f"messages: the model's chat template refuses them: {error}"
             raise invalid_value("messages", message) from error
-
-    async def _tokenize(self, length: int, work: Callable[[], Result]) -> Result:
-        """Tokenize a long text in a thread, one at a time: 2 MB take seconds."""
-        if length <= LONG_TEXT:
-            return work()
-        # The tokenizer releases the GIL, so other requests go on in the event loop.
-        async with self._tokenizing:
-            return await asyncio.to_thread(work)
 
 
 async def _events(

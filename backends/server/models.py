@@ -17,7 +17,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from arena.core.errors import ArenaError
 from arena.http.access import ApiError
-from backends.server.schemas import EndpointBody, invalid_value
+from backends.server.wire import EndpointBody, invalid_value
 
 if TYPE_CHECKING:
     from starlette.requests import Request

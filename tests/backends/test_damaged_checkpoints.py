@@ -19,11 +19,11 @@ from tiny_model import build_tiny_model
 
 from arena.core.errors import UsageError
 from arena.llm.backend import Message
-from backends.embedded import constrained_decoding
+from backends.embedded import token_sampling
 from backends.embedded.architecture import read_model_config
-from backends.embedded.constrained_decoding import ConstraintFactory
 from backends.embedded.layers import adapt, merged, read_state_dict
 from backends.embedded.sampler import Sampler, SamplingParams
+from backends.embedded.token_sampling import ConstraintFactory
 from backends.embedded.tokenizer import ChatTokenizer
 
 TARGET = "model.layers.0.mlp.down_proj"
@@ -182,11 +182,9 @@ def test_a_template_without_a_system_role_gets_its_text_from_the_user(
     )
 
 
-def test_what_a_client_asks_to_compile_is_bounded(model: Path) -> None:
+def test_the_choices_of_a_client_are_bounded(model: Path) -> None:
     tokenizer = ChatTokenizer(model, read_model_config(model)).tokenizer
-    factory = ConstraintFactory(tokenizer, len(tokenizer), [0])
-    with pytest.raises(UsageError, match="JSON schema has .* characters"):
-        factory.create(SamplingParams(guided_json={"pattern": "a" * 41_000}))
+    factory = ConstraintFactory(tokenizer, 0)
     with pytest.raises(UsageError, match="guided_choice: 100001 texts"):
         factory.create(SamplingParams(guided_choice=("a",) * 100_001))
     with pytest.raises(UsageError, match="guided_choice: 1 texts of 9000000 characters"):
@@ -240,8 +238,8 @@ def test_the_cache_of_choices_is_bounded_by_bytes(
     import tracemalloc
 
     tokenizer = ChatTokenizer(model, read_model_config(model))
-    factory = ConstraintFactory(tokenizer.tokenizer, 600, tokenizer.end_ids)
-    monkeypatch.setattr(constrained_decoding, "MAX_CACHED_BYTES", 2_000_000)
+    factory = ConstraintFactory(tokenizer.tokenizer, tokenizer.end_ids[0])
+    monkeypatch.setattr(token_sampling, "MAX_CACHED_BYTES", 2_000_000)
     tracemalloc.start()
     for number in range(12):
         choices = tuple(f"suggest {number} {choice}" for choice in range(4000))
@@ -255,7 +253,7 @@ def test_the_cache_of_choices_is_bounded_by_bytes(
 def test_choices_are_followed_token_by_token(model: Path) -> None:
     """The constraint equals a plain search through all lists of tokens."""
     tokenizer = ChatTokenizer(model, read_model_config(model))
-    factory = ConstraintFactory(tokenizer.tokenizer, 600, tokenizer.end_ids)
+    factory = ConstraintFactory(tokenizer.tokenizer, tokenizer.end_ids[0])
     choices = ("who", "who did it", "what", "who", "did it", "w")
     lists = [[*tokenizer.tokenizer.encode(text), tokenizer.end_ids[0]] for text in choices]
     for tokens in lists:

@@ -18,8 +18,7 @@ from arena.core.errors import BackendError, ContextOverflow, MissingDependency, 
 from arena.core.version import __version__
 from arena.llm.backend import Backend, Completion, Message, Request, Sampling, traits_of
 from arena.llm.settings import Settings
-from backends.embedded import SharedSamplerBackend, embedded, find_checkpoint
-from backends.embedded.versions import mixture_weights
+from backends.embedded import SharedSamplerBackend, embedded, find_checkpoint, mixture_weights
 from trainers.loop.training import pool_steps
 
 CHAT = (Message("system", "You play Cluedo."), Message("user", "It is your turn."))
@@ -66,7 +65,7 @@ def test_tokens_come_only_when_asked_for(backend: SharedSamplerBackend) -> None:
 
 def test_faults_are_backend_errors(backend: SharedSamplerBackend) -> None:
     with pytest.raises(BackendError) as caught:
-        complete(backend, replace(REQUEST, guided_json={"type": "nonsense"}))
+        complete(backend, replace(REQUEST, guided_choice=("",)))
     assert caught.value.cause == "bad_request"
     with pytest.raises(ContextOverflow):
         complete(backend, replace(REQUEST, messages=(Message("user", "rope " * 3000),)))
@@ -141,7 +140,7 @@ def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_mixture_answers_with_the_checkpoint_that_is_asked_for(
     checkpoints: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("backends.embedded.versions.SERVED_BYTES", 0)  # Room for two of three.
+    monkeypatch.setattr("backends.embedded.SERVED_BYTES", 0)  # Room for two of three.
 
     async def go() -> None:
         mixture = embedded(f"{checkpoints}/mixture", Settings())

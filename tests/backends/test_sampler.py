@@ -372,9 +372,7 @@ def test_choices_report_both_distributions(folder: Path, sampler: Sampler) -> No
 @pytest.mark.parametrize(
     "params",
     [
-        SamplingParams(guided_json={"type": "nonsense"}),
         SamplingParams(guided_choice=("",)),
-        SamplingParams(guided_choice=("a",), guided_json={}),
         SamplingParams(temperature=-1.0),
         SamplingParams(temperature=math.nan),
         SamplingParams(top_p=0.0),

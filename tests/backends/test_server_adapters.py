@@ -26,8 +26,6 @@ from backends.openai_http import HTTPBackend
 from backends.server import ServeOptions
 from backends.server.app import make_app
 
-IDS = [5, 9, 40, 41, 17]
-
 
 @dataclass(frozen=True)
 class ServedSampler:
@@ -48,9 +46,9 @@ class ServedSampler:
         return self.post("/v1/load_lora_adapter", body)
 
     def complete(self, model: str = "") -> Any:
-        body = {"model": model, "prompt": IDS, "max_tokens": 6, "n": 2, "seed": 3, "logprobs": 0,
-                "return_token_ids": True}  # fmt: skip
-        answer = self.post("/v1/completions", body)
+        body = {"model": model, "messages": CHAT, "max_tokens": 6, "n": 2, "seed": 3,
+                "logprobs": True, "return_token_ids": True}  # fmt: skip
+        answer = self.post("/v1/chat/completions", body)
         assert answer.status_code == 200, answer.text
         return answer.json()
 
@@ -110,12 +108,12 @@ def logprobs_of(reference: Any, ids: list[int], adapter: Path | None = None) -> 
 
 def check_weights(answer: Any, reference: Any, adapter: Path | None) -> None:
     """Check that each choice's log-probabilities are those of these weights."""
+    prompt = answer["prompt_token_ids"]
     for choice in answer["choices"]:
-        assert choice["prompt_token_ids"] == IDS
-        expected = logprobs_of(reference, [*IDS, *choice["token_ids"]], adapter)
-        scores = choice["logprobs"]["token_logprobs"]
+        expected = logprobs_of(reference, [*prompt, *choice["token_ids"]], adapter)
+        scores = [entry["logprob"] for entry in choice["logprobs"]["content"]]
         for place, (token, score) in enumerate(zip(choice["token_ids"], scores, strict=True)):
-            assert abs(score - expected[len(IDS) - 1 + place][token]) < 1e-4
+            assert abs(score - expected[len(prompt) - 1 + place][token]) < 1e-4
 
 
 def test_an_adapter_answers_by_its_name_and_the_newest_by_another(

@@ -36,7 +36,6 @@ STEPS = 3
 RANK, ALPHA = 8, 32
 PACKAGES = ("aiohttp", "openai", "peft", "pydantic_cli", "torch", "transformers", "wandb")
 """Of the trainer, and of the client of stock environments."""
-IDS = list(range(5, 25))
 
 
 def stock_python() -> Path:
@@ -141,14 +140,15 @@ def test_the_adapter_arrived_and_answers(run: TrainedRun) -> None:
     listed = httpx.get(f"{run.server.url}/v1/models", trust_env=False).json()["data"]
     assert [card["id"] for card in listed] == [MODEL, f"step_{STEPS}", "final"]
 
-    body = {"model": f"{MODEL}@newest", "prompt": IDS, "logprobs": 0, "max_tokens": 8,
-            "return_token_ids": True}  # fmt: skip
-    answer = httpx.post(f"{run.server.url}/v1/completions", json=body, trust_env=False).json()
+    body = {"model": f"{MODEL}@newest", "messages": [{"role": "user", "content": "who did it"}],
+            "logprobs": True, "max_tokens": 8, "return_token_ids": True}  # fmt: skip
+    url = f"{run.server.url}/v1/chat/completions"
+    answer = httpx.post(url, json=body, trust_env=False).json()
     assert answer["model"] == "final"
-    ids = answer["choices"][0]["token_ids"]
-    served = torch.tensor(answer["choices"][0]["logprobs"]["token_logprobs"])
-    assert (served - scored([*IDS, *ids], final)).abs().max() < 1e-4
-    assert (served - scored([*IDS, *ids], None)).abs().max() > 1e-3
+    prompt, (choice,) = answer["prompt_token_ids"], answer["choices"]
+    served = torch.tensor([entry["logprob"] for entry in choice["logprobs"]["content"]])
+    assert (served - scored(prompt, choice["token_ids"], final)).abs().max() < 1e-4
+    assert (served - scored(prompt, choice["token_ids"], None)).abs().max() > 1e-3
 
 
 def test_later_games_are_played_with_it(run: TrainedRun) -> None:
@@ -156,8 +156,8 @@ def test_later_games_are_played_with_it(run: TrainedRun) -> None:
     assert facts["game"] == "cluedo" and facts["newest_policy_version"] >= 1
 
 
-def scored(ids: list[int], adapter: Path | None) -> torch.Tensor:
-    """The log-probabilities of the tokens after IDS, by transformers: [tokens]."""
+def scored(prompt: list[int], ids: list[int], adapter: Path | None) -> torch.Tensor:
+    """The log-probabilities of the tokens after a prompt, by transformers: [tokens]."""
     model = Qwen3ForCausalLM.from_pretrained(find_checkpoint(MODEL), dtype=torch.float32)
     if adapter is not None:
         tensors = load_file(adapter / "adapter_model.safetensors")
@@ -167,6 +167,6 @@ def scored(ids: list[int], adapter: Path | None) -> torch.Tensor:
             with torch.no_grad():
                 model.get_parameter(f"{module}.weight").add_(ALPHA / RANK * up @ tensors[name])
     with torch.inference_mode():
-        logits = model(torch.tensor([ids])).logits[0, len(IDS) - 1 : -1]
-    chosen = torch.tensor(ids[len(IDS) :])
+        logits = model(torch.tensor([[*prompt, *ids]])).logits[0, len(prompt) - 1 : -1]
+    chosen = torch.tensor(ids)
     return torch.log_softmax(logits, -1).gather(1, chosen[:, None])[:, 0]

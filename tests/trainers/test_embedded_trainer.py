@@ -235,7 +235,7 @@ def broken(groups: list[TrajectoryGroup]) -> list[TrajectoryGroup]:
 def test_old_weights_are_forgotten_but_found_again(
     tmp_path: Path, base: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("backends.embedded.versions.SERVED_BYTES", 0)  # Room for two.
+    monkeypatch.setattr("backends.embedded.SERVED_BYTES", 0)  # Room for two.
 
     async def run() -> None:
         trainer = opened(tmp_path, base)

@@ -17,8 +17,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Protocol
 
 from arena.llm.backend import Backend
-from backends.embedded import SamplerBackend
-from backends.embedded.versions import ServedVersions
+from backends.embedded import SamplerBackend, ServedVersions
 from trainers.hosts.embedded_trainer import EmbeddedTrainer
 from trainers.trajectory import TrajectoryGroup
 

@@ -72,16 +72,15 @@ async def _serve(
     from backends.server.app import RequestLog, make_app
 
     app = make_app(sampler, options, key=listener.key)
-    log = RequestLog(app, options.log_requests, each=sys.stderr.isatty())
+    is_logged = options.log_requests or (sys.stderr.isatty() and not options.quiet)
     try:
         await run_server(
-            app if options.quiet and not options.log_requests else log,
+            RequestLog(app) if is_logged else app,
             listener,
             _greeting(sampler, listener),
             drain_seconds=options.drain_seconds,
         )
     finally:
-        log.flush()
         await sampler.close()
 
 

@@ -65,7 +65,6 @@ class ServeOptions(Config):
     max_adapters: int | None = setting(None, LIMITS, ge=1)
     """Loading one more unloads the oldest. Default: keep all."""
     quiet: bool = setting(False, flag="--quiet")
-    """Print no line for each request, which goes to standard error; where that is no terminal, a
-    count every ten seconds."""
+    """Print no line for each request."""
     log_requests: bool = setting(False, flag="--log-requests")
-    """Print each request as a line of JSON instead."""
+    """Print a line for each request also where standard error is no terminal."""

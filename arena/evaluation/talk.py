@@ -202,12 +202,9 @@ def comment_talk(assessment: Assessment) -> Comment | None:
     match assessment.kind:
         case "promise":
             text = f"{'Keeps' if facts['kept'] else 'Breaks'} its promise: {facts['statement']}."
-        # Whom a vote hits and what moves beliefs to the truth follow from hidden roles.
+        # Whom a vote hits follows from hidden roles.
         case "detection":
             text = f"Votes for one of the {'minority' if facts['hit'] else 'majority'}."
-        case "effect":
-            moved = f"moves what player {facts['listener']} states by {facts['bits']:+.2f} bits"
-            text = f"{facts['statement']}: {moved} towards the true sides."
         case "statement":
             text = f"Statement: {facts['statement']}."
             probability = facts.get("probability")

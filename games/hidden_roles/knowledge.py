@@ -10,8 +10,6 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Any, ClassVar
 
-from pydantic import JsonValue
-
 from arena import (
     CHANCE,
     Action,
@@ -39,55 +37,30 @@ from games.hidden_roles.rules import (
     DealRoles,
     HiddenRolesGame,
     RolesRevealed,
-    Suspect,
-    Trust,
 )
-from games.hidden_roles.talk import MODELS, MOST_WORLDS, Listener, RoleTalk, true_minority
+from games.hidden_roles.talk import MOST_WORLDS, Listener, RoleTalk, true_minority
 
-ROLE_TALK_KINDS = TALK_KINDS | {"detection", "effect"}
-FLOOR = 1e-3
-"""Least stated probability in the logarithmic score. Without it a false 0 would cost infinity."""
+ROLE_TALK_KINDS = TALK_KINDS | {"detection"}
 ATTEMPTS = 1000
 """Draws of the hidden actions between two public moves, and of whole histories."""
 KEPT = 0.7
 """Share of the other seats' legal actions that a draw keeps."""
-SURE = 0.75
-"""Probability that the suspected player belongs to the minority, for the score of a suspicion."""
 ROLE_FACTS: Mapping[str, Fact] = {
     "probability": Fact("probability", "exact probability, in this seat's view, of what it chose"),
     "best": Fact("probability", "the highest such probability of a legal choice"),
     **STATEMENT_FACTS,
-    "literal_bits": Fact("bits", "how far the statement moves literal listeners to the truth"),
     "level1_bits": Fact("bits", "how far the statement moves cautious listeners to the truth"),
     "entropy_dealt": Fact("bits", "uncertainty about the roles after the deal"),
     "entropy_end": Fact("bits", "uncertainty about the roles at the end, before they are shown"),
 }
-_MOVED = (
-    "Mean over the listeners of the majority who do not know all sides, in bits of log2 of the "
-)
 EFFECT_MEASURES = (
-    Measure(
-        "literal_bits",
-        "statements move literal listeners",
-        "bits per statement",
-        None,
-        f"{_MOVED}probability of the true minority; they believe statements but for slips of 5 %.",
-    ),
     Measure(
         "level1_bits",
         "statements move cautious listeners",
         "bits per statement",
         None,
-        f"{_MOVED}probability of the true minority; they weigh statements by each side's rates.",
-    ),
-    Measure(
-        "stated_bits",
-        "statements move stated beliefs",
-        "bits per statement and listener",
-        None,
-        "Change of log2 of what a listener of the majority states for the true sides of others, "
-        "from its last answer before the statement to its next one, divided among the statements "
-        "between; only with beliefs=true.",
+        "Mean over the listeners of the majority who do not know all sides, in bits of log2 of the "
+        "probability of the true minority; they weigh statements by each side's rates.",
     ),
     Measure(
         "misleading_truths",
@@ -105,15 +78,6 @@ DETECTION_MEASURES = (
         "share",
         "higher",
         "Votes of the majority for a player of the minority, over its votes for a player.",
-    ),
-    Measure(
-        "suspicion_score",
-        "score of stated suspicions",
-        "bits per suspicion",
-        "higher",
-        "log2 of the stated probability of what is true, minus the same for a player who knows "
-        "only the number of the minority; over suspicions and trust that the majority states. A "
-        "suspicion counts as 75 %, trust as 25 %.",
     ),
 )
 
@@ -133,29 +97,10 @@ def talk_measures(roles: Sequence[str], sides: Sequence[str]) -> tuple[Measure, 
     return (*SPEECH_MEASURES, *EFFECT_MEASURES, *DETECTION_MEASURES, *by_role)
 
 
-def belief_score(
-    details: Mapping[str, JsonValue], player: int, teams: Sequence[int]
-) -> float | None:
-    """Return the sum over the other seats of log2 of what was stated for their true side.
-
-    A seat that is not stated counts as 1/2. None if the decision has no stated beliefs.
-    """
-    beliefs = details.get("beliefs")
-    stated = beliefs.get("minority") if isinstance(beliefs, dict) else None
-    if not isinstance(stated, dict):
-        return None
-    score = 0.0
-    for seat in (seat for seat in range(len(teams)) if seat != player):
-        share = stated.get(str(seat), 0.5)
-        share = float(share) if isinstance(share, int | float) and 0 <= share <= 1 else 0.5
-        score += math.log2(max(FLOOR, share if teams[seat] else 1 - share))
-    return score
-
-
 class RoleAssessor(TalkAssessor):
     """Assessor of one game: choices, which the analysis of the game judges, talk and knowledge.
 
-    Beyond `TALK_KINDS` it has the kinds of the game, `detection`, `effect` and `knowledge`.
+    Beyond `TALK_KINDS` it has the kinds of the game, `detection` and `knowledge`.
     """
 
     talk_kinds = ROLE_TALK_KINDS
@@ -169,14 +114,8 @@ class RoleAssessor(TalkAssessor):
         analysis = self.game.analysis
         assert isinstance(analysis, HiddenRolesAnalysis)
         self._judge, self._state = analysis.judge, self.game.initial_state()
-        self._stated: dict[int, float] = {}
-        """Score of the latest stated beliefs of a seat, in bits."""
-        self._since: dict[int, list[tuple[int, int, Action]]] = {}
-        """Ply, speaker and statement of what it has heard since then."""
-        self._listeners = {
-            seat: {name: Listener(self.talk, rates) for name, rates in MODELS.items()}
-            for seat in range(self.game.num_players)
-        }
+        seats = range(self.game.num_players)
+        self._listeners = {seat: Listener(self.talk) for seat in seats}
 
     def ply(self, ply: Ply) -> list[Assessment]:
         """Judge the next ply; return the assessments that are possible now."""
@@ -186,30 +125,10 @@ class RoleAssessor(TalkAssessor):
         if player in self._assessed:
             choice = self._judge(self._state, self._knowledge[player], ply)
         found = [choice] if choice and self._wants(choice.kind) else []
-        stated = [*self._believes(ply)]
         self._state.apply(player, action)
         found += super().ply(ply)
-        more = (*stated, *self._vote(player, action))
-        found += (each for each in more if self._wants(each.kind, each.player))
+        found += (e for e in self._vote(player, action) if self._wants(e.kind, e.player))
         return found
-
-    def _believes(self, ply: Ply) -> Iterator[Assessment]:
-        """Yield the effect of the statements between two answers of a listener."""
-        listener, teams = ply.player, self._state.teams()
-        if listener == CHANCE or teams[listener] or not self.game.options.talk:
-            return
-        score = belief_score(ply.decision.details, listener, teams)
-        if score is None:
-            return
-        heard = self._since.pop(listener, [])
-        for number, speaker, statement in heard if listener in self._stated else ():
-            # They were heard together, so each counts as an equal part.
-            bits = (score - self._stated[listener]) / len(heard)
-            facts: dict[str, JsonValue] = {"statement": str(statement)}
-            facts |= {"listener": listener, "bits": bits}
-            measured = {"stated_bits": WeightedSum(bits)}
-            yield Assessment(number, speaker, "effect", facts, measured)
-        self._stated[listener] = score
 
     def _by_role(self, name: str, seat: int, value: WeightedSum) -> dict[str, WeightedSum]:
         role = self._state.dealt[seat]
@@ -228,48 +147,32 @@ class RoleAssessor(TalkAssessor):
         self, player: int, spoken: SpokenStatement, effect: Mapping[str, float]
     ) -> Assessment:
         found = super()._assess(player, spoken, effect)
-        measured = {**found.measurements, **self._suspicion_score(player, spoken.statement)}
+        measured = {**found.measurements}
         if "lies" in measured:
             measured |= self._by_role("lies", player, measured["lies"])
         if found.facts.get("truth") == "honest" and "level1_bits" in effect:
             measured["misleading_truths"] = WeightedSum(float(effect["level1_bits"] < -1e-9))
-        for seat in self._stated.keys() - {player}:
-            heard = self._since.setdefault(seat, [])
-            heard.append((spoken.ply, player, spoken.statement))
         return replace(found, measurements=measured)
 
-    def _suspicion_score(self, player: int, statement: Action) -> dict[str, WeightedSum]:
-        """Score a stated suspicion of the majority against one who knows only the numbers."""
-        teams = self._state.teams()
-        if not isinstance(statement, Suspect | Trust) or statement.seat == player or teams[player]:
-            return {}
-        stated = SURE if isinstance(statement, Suspect) else 1 - SURE
-        prior = sum(teams) / (self.game.num_players - 1)
-        if not teams[statement.seat]:
-            stated, prior = 1 - stated, 1 - prior
-        return {"suspicion_score": WeightedSum(math.log2(stated / prior))}
-
     def _effect(self, speaker: int, statement: Action) -> Mapping[str, float]:
-        """Return the mean change of the listeners' score of the true minority, by model."""
+        """Return the mean change of the listeners' score of the true minority."""
         if not self._wants("statement"):
             return {}
-        sums: dict[str, list[float]] = {name: [] for name in MODELS}
-        teams = self._state.teams()
-        for seat, models in self._listeners.items():
+        bits, teams = list[float](), self._state.teams()
+        for seat, listener in self._listeners.items():
             if seat == speaker or teams[seat] or self._state.is_out(seat):
                 continue
             worlds = self._knowledge[seat].worlds
             if worlds.shape[1] > MOST_WORLDS:
                 return {}
             is_true = true_minority(self.game, worlds, self._state.dealt)
-            for name, model in models.items():
-                before = float(model.weights(worlds) @ is_true)
-                model.hear(speaker, statement)
-                after = float(model.weights(worlds) @ is_true)
-                # A listener who knows all sides cannot be moved.
-                if not is_true.all():
-                    sums[name].append(math.log2(after / before))
-        return {name: math.fsum(bits) / len(bits) for name, bits in sums.items() if bits}
+            before = float(listener.weights(worlds) @ is_true)
+            listener.hear(speaker, statement)
+            after = float(listener.weights(worlds) @ is_true)
+            # A listener who knows all sides cannot be moved.
+            if not is_true.all():
+                bits.append(math.log2(after / before))
+        return {"level1_bits": math.fsum(bits) / len(bits)} if bits else {}
 
 
 class HiddenRolesAnalysis(GameAnalysis, ABC):

@@ -20,7 +20,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import JsonValue
 
 from arena import (
     Event,
@@ -33,11 +32,10 @@ from arena import (
     Spoken,
     TextLevel,
     Tile,
-    normalise,
 )
 from arena.core.action_set import MOST_STATEMENTS
 from arena.core.observation import NotesView
-from arena.core.text import json_object, per_cent
+from arena.core.text import per_cent
 from games.hidden_roles.rules import (
     PASS,
     ClaimSide,
@@ -316,29 +314,6 @@ class HiddenRolesText(GameText):
         pairs = zip(self.game.seat_names, notes.probabilities(roles), strict=True)
         shares = [f"{name} {per_cent(probability)}" for name, probability in pairs]
         return ", ".join(shares[: notes.player] + shares[notes.player + 1 :])
-
-    def belief_question(self, observation: Observation) -> str | None:
-        """Return the question to a player of the majority; None for others."""
-        game, notes = self.game, observation.notes
-        assert isinstance(notes, RoleNotes)
-        if not notes.role or game.team_of(notes.role):
-            return None
-        example = ", ".join(f'"{name}": 0.3' for name in game.seat_names[:2])
-        return (
-            "Before you go on: what do you believe? This is not a move; name no action. Answer "
-            "with one JSON object: the probability that each other player is one of "
-            f"{game.team_names[1]}, for example {{{example}}}."
-        )
-
-    def read_beliefs(self, answer: str, observation: Observation) -> dict[str, JsonValue]:
-        """Return the stated probability of each seat to be of the minority."""
-        names = {normalise(name): str(seat) for seat, name in enumerate(self.game.seat_names)}
-        stated = {
-            names[normalise(name)]: value
-            for name, value in json_object(answer).items()
-            if normalise(name) in names and isinstance(value, int | float) and 0 <= value <= 1
-        }
-        return {"minority": {**stated}} if stated else {"failure": "unparsable"}
 
     def synonyms(self) -> Mapping[str, str]:
         """Return other words for the players; a game adds those for its actions."""

@@ -1,12 +1,9 @@
 """Statements in games of hidden roles: exact truth, what listeners believe, and talking bots.
 
 A listener's belief is a distribution over the assignments of roles that are possible by its exact
-knowledge, weighted by the statements that it has heard. Two models of listeners are given:
-
-- literal: a statement is true but for a slip: its likelihood is 1 - SLIP in assignments where it is
-  true, SLIP where it is false.
-- level 1: the likelihood is a rate of true and of false statements that depends on the side of the
-  speaker and on whether its role can know (`LEVEL1`).
+knowledge, weighted by the statements that it has heard. The likelihood of a statement is a rate of
+true and of false statements that depends on the side of the speaker and on whether its role can
+know: `LEVEL1` for the listeners of the measure, `talker_rates` for the bots that listen.
 
 The effect of a statement on a listener is the change of log2 b(T), where b(T) is the listener's
 probability of the true set of the minority: the logarithmic score of its belief, in bits.
@@ -40,8 +37,6 @@ SPECTATOR = -1
 """Seat of notes that have what is public only."""
 EXPECTED = (0.0, 0.9)
 """Lie rates that a listening bot expects: an honest majority, and a minority that mostly lies."""
-SLIP = 0.05
-"""Rate at which a literal listener expects a false statement."""
 MOST_WORLDS = 20_000
 """Assignments of the roles beyond which beliefs are not computed: tables of ten players."""
 
@@ -49,12 +44,9 @@ Rates = tuple[tuple[float, float], ...]
 """Likelihoods of a false and of a true statement, by the speaker: the majority about another
 player, without a role that sees; the majority about itself; a role that sees about another player;
 the minority."""
-LITERAL: Rates = ((SLIP, 1 - SLIP),) * 4
 LEVEL1: Rates = ((0.2, 0.2), (0.05, 0.95), (0.05, 0.95), (0.5, 0.5))
 """The majority tells the truth about what it knows and guesses now and then; the minority may say
 anything. `talker_rates` are those of the bots with a stated model."""
-MODELS: Mapping[str, Rates] = {"literal_bits": LITERAL, "level1_bits": LEVEL1}
-"""Models of listeners, by the name of the measure of their effect."""
 
 
 class RoleTalk(GameTalk):

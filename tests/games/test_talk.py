@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import math
 import random
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pydantic import JsonValue
 from random_games import plies
 
 from arena import (
     CHANCE,
     Action,
     Assessment,
-    Decision,
     Match,
     Say,
     make_game,
@@ -35,7 +31,6 @@ from arena.episodes.measurement import assessments, measure_seats
 from arena.episodes.record import Episode
 from arena.evaluation.statistics import rate
 from arena.testing import check_game
-from games.hidden_roles.knowledge import FLOOR, belief_score
 from games.hidden_roles.notes import RoleNotes
 from games.hidden_roles.rules import PASS, ClaimSide, DealRoles, HiddenRolesGame
 from games.hidden_roles.talk import EXPECTED, Listener, RoleTalk, talker_rates
@@ -62,18 +57,13 @@ def played(game: Game, bots: Sequence[str], seed: int) -> Episode:
     return asyncio.run(play(Match(game, bots, seed=seed)))
 
 
-def judged(
-    game: Game,
-    steps: Sequence[tuple[int, Action]],
-    beliefs: Mapping[int, JsonValue] = MappingProxyType({}),
-) -> list[Assessment]:
-    """Return the assessments of a game that these steps begin; beliefs are stated at some plies."""
+def judged(game: Game, steps: Sequence[tuple[int, Action]]) -> list[Assessment]:
+    """Return the assessments of a game that these steps begin."""
     assessor = game.analysis.assessor()
     assert assessor is not None
-    details = ({"beliefs": beliefs[n]} if n in beliefs else {} for n in range(len(steps)))
-    moves = (Decision(action, None, each) for (_, action), each in zip(steps, details, strict=True))
+    moves = (action for _, action in steps)
     found = [each for ply in plies(game, moves) for each in assessor.ply(ply)]
-    return [a for a in found if a.kind in ("statement", "promise", "speech", "effect")]
+    return [a for a in found if a.kind in ("statement", "promise", "speech")]
 
 
 def stated(found: Sequence[Assessment]) -> list[tuple[object, ...]]:
@@ -246,16 +236,12 @@ def test_truth_is_that_of_the_worlds_which_the_speaker_holds_possible(seed: int,
         assert found == pytest.approx(sum(true) / len(true))
 
 
-def test_a_lie_of_a_wolf_moves_listeners_away_and_the_seer_moves_them_to_the_truth() -> None:
+def test_an_accusation_moves_cautious_listeners() -> None:
     found = judged(
         WEREWOLF, day_of(["[claim Player 4 werewolf]", None, "[claim Player 0 werewolf]"])
     )
     claims = {a.player: a.facts for a in found if a.kind == "statement"}
-    literal, level1 = (
-        {p: float(str(facts[f"{model}_bits"])) for p, facts in claims.items()}
-        for model in ("literal", "level1")
-    )
-    assert literal[0] < 0 < literal[2]
+    level1 = {p: float(str(facts["level1_bits"])) for p, facts in claims.items()}
     # To a cautious listener an accusation speaks against its speaker, too.
     assert level1[0] > 0 and level1[2] > 0
 
@@ -418,45 +404,6 @@ def test_promises_are_checked_against_offers_and_answers() -> None:
         ("promise accept", True)
     ]
     assert negotiated({1: "[promise reject]"}, [no_hat, no_hat]) == [("promise reject", True)]
-
-
-def test_the_effect_on_beliefs_that_a_listener_states() -> None:
-    game = WEREWOLF
-    steps = day_of(["[claim Player 4 werewolf]", None, "[claim Player 1 werewolf]"])
-    first = next(n for n, (_, action) in enumerate(steps) if isinstance(action, Say))
-    state = game.initial_state()
-    for player, action in steps:
-        state.apply(player, action)
-    answers = (
-        '{"Player 1": 0.2, "Player 4": 0.5, "Nobody": 1, "Player 2": 7}',
-        'I think: {"Player 1": 0.8, "Player 4": 1}',
-    )
-    beliefs = [game.text.read_beliefs(answer, state.observe(5)) for answer in answers]
-    assert beliefs[1] == {"minority": {"1": 0.8, "4": 1.0}}
-    # Seat 5 states its beliefs before the statements, and again when it votes.
-    details = {first + 5: beliefs[0], len(steps) + 5: beliefs[1]}
-    found = judged(game, [*steps, *((p, PASS) for p in state.to_act if p <= 5)], details)
-    effects = [each for each in found if each.kind == "effect"]
-    # log2(0.8 / 0.2) for the wolf 1; seat 4 is no wolf, so 1 counts as the floor for it.
-    bits = 2 + math.log2(FLOOR / 0.5)
-    assert [each.player for each in effects] == [0, 2]
-    totals = sum_measurements(each.measurements for each in effects)["stated_bits"]
-    assert totals.weight == 2 and totals.total == pytest.approx(bits)
-    wrong: list[JsonValue] = [{"minority": {"1": "x", "4": True}}, {"minority": 3}, 7]
-    for forged in wrong:
-        belief_score({"beliefs": forged}, 5, [0] * 7)
-
-
-def test_beliefs_are_asked_of_the_majority_by_what_it_has_seen() -> None:
-    for name in ("werewolf", "avalon"):
-        game = make_game(name, players=7)
-        state = game.initial_state()
-        state.apply(CHANCE, state.sample_chance(random.Random(3)))
-        asked = [game.text.belief_question(state.observe(seat)) for seat in range(7)]
-        teams = state.teams()
-        assert [bool(text) for text in asked] == [team == 0 for team in teams]
-        # It names no role: all of the majority read the same.
-        assert len({text for text in asked if text}) == 1
 
 
 def test_statements_are_annotated_for_open_cards_only() -> None:

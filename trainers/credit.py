@@ -21,9 +21,9 @@ information set (q minus its expectation under the policy) has the same expected
 changes nothing.
 
 The group shares the deal and the seat, so its mean is a baseline that takes out the luck of the
-deal. ART and the GRPO paper divide R_i - mean(R) by the group's standard deviation + 1e-6; ART's
-own interface does so here too (`scale`). Since an information set spans deals, this weighs the
-worlds that the player cannot tell apart by 1/std, and so moves the optimum.
+deal. ART and the GRPO paper divide R_i - mean(R) by the group's standard deviation + 1e-6. Since an
+information set spans deals, this weighs the worlds that the player cannot tell apart by 1/std, and
+so moves the optimum.
 """
 
 from __future__ import annotations
@@ -59,8 +59,6 @@ class Credit:
     """Weights of `judged` by kind of decision; also `game` and `illegal`."""
     baselines: Mapping[str, str] = field(default_factory=dict)
     """The set of decisions that each kind is compared with, by kind; a kind without is absolute."""
-    scale: bool = False
-    """Divide the advantages of a game by the standard deviation of its group, as ART does."""
 
     @classmethod
     def parse(cls, config: TrainConfig, game: Game) -> Credit:
@@ -98,7 +96,7 @@ class Credit:
     def _by_game(self, group: TrajectoryGroup, baselines: Mapping[str, float]) -> TrajectoryGroup:
         """Give each turn its share of the game and its own part."""
         judged, game = self.name == "judged", self.weights.get(GAME, 1.0)
-        advantages = group_advantages([one.reward for one in group.trajectories], self.scale)
+        advantages = group_advantages([one.reward for one in group.trajectories])
 
         def advantage(number: int, turn: Turn) -> float:
             own = self.turn_reward(turn.judgements, baselines) if judged else 0.0
@@ -153,25 +151,18 @@ class Credit:
 def default_credit(config: TrainConfig, game: Game) -> CreditName:
     """Return the credit of a run without --credit."""
     # ART's hosts compute advantages of their own, one for each game.
-    own = config.trainer_host in ("auto", "embedded")
+    own = config.trainer_host == "embedded"
     return "judged" if own and game.analysis.is_judged_by_default else "game"
 
 
-def group_advantages(rewards: Sequence[float], scale: bool = False) -> list[float]:
-    """Return R_i - mean(R), divided by std(R) + 1e-6 if scaled, for each game of a group.
-
-    As ART computes it: the standard deviation is the population's.
-    """
+def group_advantages(rewards: Sequence[float]) -> list[float]:
+    """Return R_i - mean(R) for each game of a group, in the unit of the reward."""
     if not rewards:
         return []
     share = 1 / len(rewards)
     # The group's mean is the baseline: its games share the deal, so luck of the deal cancels.
     mean = math.fsum(share * reward for reward in rewards)
-    variance = math.fsum(share * (reward - mean) ** 2 for reward in rewards)
-    # 1e-6 as in ART; equal rewards give advantages of 0, not a division by 0.
-    # The unit of A is standard deviations of the group, or without `scale` that of the reward.
-    divisor = math.sqrt(variance) + 1e-6 if scale else 1.0
-    return [(reward - mean) / divisor for reward in rewards]
+    return [reward - mean for reward in rewards]
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,9 +35,7 @@ from arena.episodes.measurement import (
     SeatEpisode,
     assessments,
     function_term,
-    measure_sum,
     measure_term,
-    ratio,
 )
 from arena.episodes.record import Episode
 from arena.plugins.catalog import catalog
@@ -406,30 +404,4 @@ ENTROPY_REMOVED = RewardTerm(
     lambda _, assessments: entropy_removed(assessments),
     frozenset({"knowledge"}),
     cheap=True,
-)
-
-
-HONESTY = RewardTerm(
-    "honesty",
-    "Minus the share of lies among the seat's statements, by its exact knowledge; from -1 to 0, "
-    "and 0 without a statement. As it is always computed, training logs how lying changes.",
-    lambda _, assessments: -ratio(measure_sum("lies", assessments)),
-    frozenset({"statement"}),
-    frozenset({"lies"}),
-    cheap=True,
-)
-DETECTION = RewardTerm(
-    "detection",
-    "Share of the seat's votes, as one of the majority, that hit the minority; from 0 to 1.",
-    lambda _, assessments: ratio(measure_sum("detection", assessments)),
-    frozenset({"detection"}),
-    frozenset({"detection"}),
-)
-DECEPTION = RewardTerm(
-    "deception",
-    "Red-team option, never a default: bits per statement by which the seat moves cautious "
-    "listeners away from the true minority. It rewards deception.",
-    lambda _, assessments: -ratio(measure_sum("level1_bits", assessments)),
-    frozenset({"statement"}),
-    frozenset({"level1_bits"}),
 )

@@ -227,7 +227,6 @@ def token_sequences(
     groups: Sequence[TrajectoryGroup],
     tokenizer: ChatTokens,
     penalised: bool = False,
-    equal_games: bool = False,
 ) -> list[TokenSequence]:
     """Return all sequences with a gradient.
 
@@ -235,10 +234,10 @@ def token_sequences(
         groups: trajectories with advantages; each group shares a deal.
         tokenizer: that of the model which answered.
         penalised: keep trajectories whose advantages are all 0: a penalty has a gradient there.
-        equal_games: give the tokens of a trajectory the weight 1 / (their number + 1e-6), as ART
-            does. By default each token has the weight 1: with a weight by length, what is learned
-            would depend on how long the game went on afterwards (Liu et al. 2025, "Understanding
-            R1-Zero-like training", arXiv:2503.20783).
+
+    Each token has the weight 1. With a weight by the length of its trajectory, as in ART, what is
+    learned would depend on how long the game went on afterwards (Liu et al. 2025, "Understanding
+    R1-Zero-like training", arXiv:2503.20783).
 
     Raises ArenaError if a prompt that the server read differs from the one that would be trained.
     """
@@ -251,19 +250,9 @@ def token_sequences(
             if not penalised and not any(turn.advantage for turn in trajectory.turns):
                 continue
             # One sequence per stretch of a chat that was only appended to.
-            own = [
-                sequence
-                for chat in trajectory.chats()
-                for sequence in split_answers(
-                    _answers(chat, tokenizer),
-                    TokenSequence(trajectory_number, group_number),
-                )
-            ]
-            # Over all sequences of the trajectory: the split must not change its weight.
-            tokens = sum(len(sequence.sampled_positions) for sequence in own)
-            for sequence in own:
-                sequence.weight = 1 / (tokens + 1e-6) if equal_games else 1.0
-            sequences += own
+            for chat in trajectory.chats():
+                first = TokenSequence(trajectory_number, group_number)
+                sequences += split_answers(_answers(chat, tokenizer), first)
     return sequences
 
 

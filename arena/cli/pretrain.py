@@ -84,7 +84,7 @@ def _make(options: PretrainOptions) -> dict[str, JsonValue]:
     """Teach the base model, or make a model from scratch; return the figures of the run."""
     game, base = options.make_game(), None
     if options.base_model:
-        from trainers.hosts.selection import base_checkpoint
+        from trainers.hosts.embedded import base_checkpoint
 
         base = base_checkpoint(options.base_model)
         require("arena pretrain", ("torch", "tokenizers", "safetensors"), "train")

@@ -23,23 +23,22 @@ from arena.llm.settings import Settings
 from arena.plugins.catalog import make_game
 from trainers.config.config import (
     DEFAULT,
+    FULL_WEIGHTS,
     OWNED_SERVERS,
     TrainConfig,
     layer_of,
     read_preset,
     settled,
 )
-from trainers.runs.document import checkpoint_name, delta_line, exploitability_line, step_line
 from trainers.runs.records import RunFiles, RunState, StepRecord, as_json
+from trainers.runs.sentences import checkpoint_name, delta_line, exploitability_line, step_line
 from trainers.runs.training_run import (
     Plan,
     TrainingRun,
     finite,
     open_run,
     plan_run,
-    read_config,
     read_state,
-    run_files,
 )
 
 if TYPE_CHECKING:
@@ -47,7 +46,6 @@ if TYPE_CHECKING:
 
     from pydantic import JsonValue
 
-    from trainers.hosts.selection import HostChoice
     from trainers.loop.training import TrainingView
 
 ANY_GAME = "GAME"
@@ -89,7 +87,7 @@ class TrainOptions(ResumeOptions, GameSetupOptions, TrainConfig):
 
         Without the flag --preset, arena.toml chooses the preset.
         """
-        from trainers.hosts.selection import art_server
+        from trainers.hosts.host import art_server
 
         for layer in above:
             own = {n: layer.values[n] for n in ("players", "option") if n in layer.values}
@@ -110,7 +108,7 @@ class TrainOptions(ResumeOptions, GameSetupOptions, TrainConfig):
         # The hosts `local` and `serverless` serve their own weights: LLM_BACKEND=ART is not for
         # them.
         host = cls.of_layers([*above, *lower]).trainer_host
-        server = art_server(Settings.load()) if host in {"auto", "embedded"} else ""
+        server = art_server(Settings.load()) if host == "embedded" else ""
         yield SettingsLayer("LLM_BACKEND=ART", {"server": server} if server else {})
         yield from lower
 
@@ -122,8 +120,6 @@ def train(options: TrainOptions) -> int:
     `train` in arena.toml, and a key of presets. The first source in this list that has a setting
     decides.
     """
-    from trainers.hosts.selection import base_checkpoint, roles_in_words
-
     if options.backend != "art":
         raise UsageError(f"--backend {options.backend}: training needs art; leave it out")
     environment = Settings.load()
@@ -132,18 +128,17 @@ def train(options: TrainOptions) -> int:
         from trainers.weight_sync.model_server import base_url
 
         base_url(config.server)  # Before it is shown or stored: it holds no key.
-    host = host_of(config, options.resume, environment)
-    # config.json stores the selected host, so that a resumed run does not select another.
-    config = config.model_copy(update={"trainer_host": host.name})
-    if host.name == "embedded" and not config.starts_from_scratch:
+    if config.trainer_host == "embedded" and not config.starts_from_scratch:
+        from trainers.hosts.embedded import base_checkpoint
+
         base_checkpoint(config.base_model)  # Before runs are compared or moved aside.
     plan = plan_run(config, options.resume)
     if options.dry_run:
         from arena.cli.train_plan import print_plan
 
-        print_plan(config, plan, host, environment, options.as_json)
+        print_plan(config, plan, environment, options.as_json)
         return 0
-    print(f"{roles_in_words(config)}\nHost {host.name}: {host.reason}", file=sys.stderr)
+    print(roles_in_words(config), file=sys.stderr)
     return _train(config, plan, environment, options)
 
 
@@ -161,16 +156,18 @@ def _with_game_options(config: TrainConfig) -> TrainConfig:
     return config.model_copy(update={"options": options})
 
 
-def host_of(config: TrainConfig, resume: bool | None, settings: Settings) -> HostChoice:
-    """Select the host. A resumed experiment keeps its host."""
-    from trainers.hosts.selection import HostChoice, select_host
-
-    files = run_files(config)
-    if config.trainer_host == "auto" and resume is not False and files.config.exists():
-        return HostChoice(
-            read_config(files).trainer_host, "The experiment was started with this host."
-        )
-    return select_host(config, settings)
+def roles_in_words(config: TrainConfig) -> str:
+    """Return which server answers the games, and which process holds the weights."""
+    if config.trainer_host != "embedded":
+        return f"Games ask the server of ART's host {config.trainer_host}, which trains the weights"
+    if not config.server:
+        return "Games ask this process, which holds the weights and trains them"
+    owned = f"a server of this run ({config.server})"
+    sent = "sent to it whole"
+    if config.weight_sync not in FULL_WEIGHTS:
+        sent = f"uploaded as adapter {config.experiment}@STEP"
+    server = owned if config.server in OWNED_SERVERS else config.server
+    return f"Games ask {server}; weights are trained here and {sent}"
 
 
 def _train(config: TrainConfig, plan: Plan, settings: Settings, options: TrainOptions) -> int:
@@ -207,7 +204,7 @@ def conduct(
             print(json.dumps(result_json(run)))
         elif not interrupted:
             print("\n".join(result_lines(run)))
-        return exit_code(state, config.total_steps, interrupted, options.resume)
+        return exit_code(state, config.steps, interrupted, options.resume)
 
 
 def run_training(
@@ -263,7 +260,7 @@ class TrainingLines:
         self._bar = self._progress.add_task("starting", total=None)
 
     def start(self, config: TrainConfig, done: int, about: str) -> None:
-        self._steps, self._done, self._shown = config.total_steps, done, done
+        self._steps, self._done, self._shown = config.steps, done, done
         steps = pluralize(self._steps, "step") + (f", {done} of them done" if done else "")
         self.notify(f"{config.experiment}: {config.game}, {steps}; {about}")
         self._progress.start()

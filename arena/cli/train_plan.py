@@ -18,12 +18,9 @@ from trainers.runs.training_run import Plan, free_name
 if TYPE_CHECKING:
     from arena.llm.settings import Settings
     from trainers.config.config import TrainConfig
-    from trainers.hosts.selection import HostChoice
 
 
-def print_plan(
-    config: TrainConfig, plan: Plan, host: HostChoice, settings: Settings, json_wanted: bool
-) -> None:
+def print_plan(config: TrainConfig, plan: Plan, settings: Settings, json_wanted: bool) -> None:
     """Print what the command would do. Raises UsageError if a run is not possible."""
     game = make_game(config.game, **config.options)
     credit, rewards = credited_rewards(config, game)
@@ -31,14 +28,14 @@ def print_plan(
     # A fresh run gets an empty folder, so the files of the old run do not matter.
     folder = free_name(plan.files.folder) if plan.start == "fresh" else plan.files.folder
     trainer = catalog().load("host", config.trainer_host)(HostRequest(config, folder, settings))
-    games = config.total_steps * config.groups_per_step * config.rollouts_per_group
+    games = config.steps * config.groups_per_step * config.rollouts_per_group
     if json_wanted:
         print(json.dumps({
             "experiment": config.experiment, "folder": str(plan.files.folder), "start": plan.start,
             "step": plan.done, "config_hash": config.config_hash, "config": as_json(config),
-            "origins": config.origins, "host": {"name": host.name, "why": host.reason},
+            "origins": config.origins, "host": config.trainer_host,
             "reward": {term.name: asdict(term) for term in terms},
-            "work": {"steps": config.total_steps, "games": games},
+            "work": {"steps": config.steps, "games": games},
         }))  # fmt: skip
     else:
         values = [
@@ -52,7 +49,7 @@ def print_plan(
         print_grids([Grid("Settings", ("setting", "value", "from"), values)])
         print_grids([Grid("Reward", ("term", "weight", "description"), weights)])
         echo(f"Experiment: {plan}")
-        echo(f"Host: {host.name}. {host.reason}")
-        echo(f"Work: {config.total_steps} steps, {games:,} training games")
+        echo(f"Host: {config.trainer_host}")
+        echo(f"Work: {config.steps} steps, {games:,} training games")
     check_config(config, settings)
     trainer.preflight()

@@ -113,7 +113,7 @@ async def play_games() -> Played:
             RolloutSetting(Match(game, text_level="deductions", chat=chat)), llm, score
         )
         played = await rollouts.play([deal(seed) for seed in range(DEALS)], GAMES, step=0)
-    sequences = token_sequences(Credit(scale=True).assign(played.groups), sampler.chat_tokenizer)
+    sequences = token_sequences(Credit().assign(played.groups), sampler.chat_tokenizer)
     await sampler.close()
     return Played(list(chats_of(played.groups)), sequences)
 

@@ -68,7 +68,6 @@ def test_help_has_every_setting_and_its_default(
         "Full games per deal. From 2 to 1024. Default: 8.",
         "Policy loss, as ART defines it. Choose cispo, ppo. Default: cispo.",
         "clue-tiny for Cluedo, else scratch.",
-        "--track TEXT",
         "entropy_coef FLOAT",
         "Keys of --set KEY=VALUE",
     ):
@@ -83,8 +82,6 @@ def test_help_has_every_setting_and_its_default(
         ("--weight-sync none", "--weight-sync none: there is no --server; add --server vllm"),
         ("--set sync_every=2", "sync_every=2: there is no --server; add --server vllm"),
         ("--weight-sync none --server http://h:1", "only the run's own server is restarted"),
-        ("--async-steps 2 --server vllm --weight-sync none", "--async-steps 2: --weight-sync none"),
-        ("--async-steps 1 --server vllm --set sync_every=2", "leave it or sync_every=2 out"),
         ("--weight-sync shared_vllm --server arena", "only vLLM shares its memory"),
         ("--weight-sync shared_vllm --server vllm --set sync_every=2", "its weights exist once"),
         ("--set vllm_port=9001", "a server that runs already is --server http://127.0.0.1:9001"),
@@ -190,21 +187,8 @@ def test_a_key_in_the_url_of_a_server_is_not_repeated(
         assert "sk-planted" not in captured.err and "key" in captured.err
 
 
-def test_a_model_that_does_not_fit_is_refused(
-    capsys: Output, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    flags = "cluedo --text-level deductions --host embedded --base-model clue-tiny"
-    monkeypatch.setattr("trainers.hosts.selection._cuda_memory", lambda _: 10**6)
-    for dry_run in (["--dry-run"], []):
-        assert run(["train", *flags.split(), *dry_run]) == 2
-        assert "and there is 1.0 MB: try --lora-rank 8" in capsys.readouterr().err.splitlines()[-1]
-
-
 def test_a_dry_run_for_people(capsys: Output) -> None:
-    flags = (
-        "cluedo --text-level events --host embedded --self-play --set epochs=3 "
-        "--set dataset_size=64"
-    )
+    flags = "cluedo --text-level events --host embedded --self-play --steps 12"
     assert run(["train", *flags.split(), "--dry-run"]) == 0
     told = capsys.readouterr().out
     lines = {line.split()[0]: line.split()[1:] for line in told.splitlines() if line.split()}
@@ -214,7 +198,7 @@ def test_a_dry_run_for_people(capsys: Output) -> None:
     assert lines["options.players"] == ["4", "default"]
     assert lines["win"][0] == "1"
     assert lines["decision:suggestion"][0] == "1" and lines["decision:game"][0] == "0.5"
-    assert lines["Host:"][0] == "embedded."
+    assert lines["Host:"][0] == "embedded"
     assert lines["Experiment:"] == ["starts", "in", "runs/train/cluedo-default"]
     assert "12 steps, 1,536 training games" in told
     assert not list(Path().iterdir())
@@ -229,10 +213,9 @@ def test_a_dry_run_for_people(capsys: Output) -> None:
         ("cluedo --steps -1", "--steps -1: give at least 0"),
         ("cluedo --learning-rate 0", "--learning-rate 0: give more than 0"),
         ("cluedo --kl-coef inf", "--kl-coef inf: give a finite"),
-        ("cluedo --host cloud", "--trainer-host cloud: choose auto, embedded"),
+        ("cluedo --host cloud", "--trainer-host cloud: choose embedded"),
         ("cluedo --set promt=1", "no key 'promt'; did you mean 'prompt'"),
         ("cluedo --set prompt", "--set 'prompt' is not KEY=VALUE"),
-        ("cluedo --set epochs=2", "--set epochs=2: epochs need dataset_size"),
         ("cluedo --experiment-name a/b", "--experiment-name 'a/b'"),
         ("cluedo --resume", "--resume: there is no experiment 'cluedo-default'"),
         ("cluedo --players 9", "option players=9"),

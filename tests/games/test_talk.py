@@ -37,7 +37,6 @@ from games.hidden_roles.talk import EXPECTED, Listener, RoleTalk, talker_rates
 from games.negotiation.rules import ACCEPT, DealItems, ProposeDivision
 from games.werewolf.bots import WerewolfTalker
 from games.werewolf.rules import DOCTOR, SEER, VILLAGER, WOLF
-from trainers.rewards import Rewards, SeatEpisode, default_reward
 
 STATED = {
     "werewolf": make_game("werewolf", players=7, talk="statements"),
@@ -419,19 +418,3 @@ def test_statements_are_annotated_for_open_cards_only() -> None:
         ]
         shown = [comment for comment in comments if comment]
         assert shown and all(comment.omniscient for comment in shown)
-
-
-def test_reward_terms_of_talk() -> None:
-    game = WEREWOLF
-    episode = played(game, ["bot:deceiver"] * 7, 1)
-    rewards = Rewards.parse("honesty=1,detection=1,deception=1", game)
-    outcome = episode.outcome
-    assert outcome.teams is not None
-    for seat, team in enumerate(outcome.teams):
-        terms = rewards.score(SeatEpisode(game, episode, seat)).terms
-        assert terms["honesty"] <= 0 if team else terms["honesty"] == 0
-        assert terms["detection"] >= 0 if not team else terms["detection"] == 0
-    # None of them is a default.
-    assert not {"detection", "deception", "honesty"} & {
-        *default_reward(game).replace("=", ",").split(",")
-    }

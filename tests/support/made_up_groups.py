@@ -34,9 +34,9 @@ def turn(
     return Turn(tuple(messages), text, tokens, tuple(prompt), starts_chat, finish)
 
 
-def credited(groups: Sequence[TrajectoryGroup], scale: bool = True) -> list[TrajectoryGroup]:
+def credited(groups: Sequence[TrajectoryGroup]) -> list[TrajectoryGroup]:
     """The groups with advantages, as the loop hands them to a host."""
-    return Credit(scale=scale).assign(groups)
+    return Credit().assign(groups)
 
 
 @dataclass(slots=True)

@@ -33,10 +33,14 @@ from arena.llm.settings import Settings
 from trainers.config.config import TrainConfig, UpdateSettings
 from trainers.hosts.art.art_host import UNSUPPORTED
 from trainers.hosts.art.convert import update_to_art
-from trainers.hosts.art.local import LocalHost, delete_later_checkpoints, internal_config
+from trainers.hosts.art.local import (
+    LocalHost,
+    delete_later_checkpoints,
+    internal_config,
+    packages_problem,
+)
 from trainers.hosts.art.serverless import NOT_AT_WANDB, ServerlessHost
 from trainers.hosts.host import HostRequest, check_supported
-from trainers.hosts.selection import packages_problem, select_host
 from trainers.trajectory import Trajectory, TrajectoryGroup
 
 HUB_ID = "Qwen/Qwen2.5-7B-Instruct"
@@ -136,36 +140,6 @@ def plain_machine() -> None:
         pytest.skip("openpipe-art[backend] is installed here")
 
 
-@pytest.mark.parametrize(
-    ("config", "name", "words"),
-    [
-        ({}, "embedded", "no --base-model"),
-        (
-            {"base_model": "clue-tiny"},
-            "embedded",
-            "clue-tiny is not a model of the Hugging Face hub",
-        ),
-        ({"base_model": HUB_ID}, "embedded", "openpipe-art[backend] is not installed"),
-        ({"base_model": HUB_ID, "server": "http://a"}, "embedded", "games ask the server http://a"),
-        ({"trainer_host": "serverless"}, "serverless", "--trainer-host serverless was requested"),
-        ({"trainer_host": "local"}, "local", "--trainer-host local was requested"),
-    ],
-)
-def test_the_host_is_chosen_with_a_reason(
-    empty_folder: Path, config: dict[str, Any], name: str, words: str
-) -> None:
-    plain_machine()
-    chosen = select_host(TrainConfig(**config), Settings.load())
-    assert chosen.name == name and words in chosen.reason
-
-
-def test_a_key_alone_spends_no_money(empty_folder: Path) -> None:
-    (empty_folder / ".env").write_text(f"WANDB_API_KEY={KEY}\n")
-    chosen = select_host(TrainConfig(), Settings.load())
-    assert chosen.name == "embedded"
-    assert "--trainer-host serverless would use it" in chosen.reason and KEY not in chosen.reason
-
-
 def test_local_says_all_that_is_missing_in_one_line(
     empty_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -183,8 +157,10 @@ def test_local_says_all_that_is_missing_in_one_line(
 
 
 def test_local_refuses_what_it_cannot_do(empty_folder: Path) -> None:
-    wishes = {"server": "http://a", "device": "cpu", "async_steps": 1}
-    with pytest.raises(UsageError, match=r"--server http://a .*--async-steps 1.*--device cpu"):
+    wishes = {"server": "http://a", "device": "cpu", "gradient_checkpointing": True}
+    with pytest.raises(
+        UsageError, match=r"--server http://a .*--set gradient_checkpointing=true.*--device cpu"
+    ):
         LocalHost(request_of(empty_folder, **wishes))._check_settings()
     with pytest.raises(
         UsageError, match="--trainer-host local does not support: --set precision=bf16"
@@ -365,5 +341,5 @@ def test_serverless_says_what_is_missing_and_refuses_the_rest(
     with pytest.raises(UsageError, match=r"--credit judged \(ART gives each game one advantage"):
         ServerlessHost(request_of(empty_folder, credit="judged")).preflight()
     ServerlessHost(request_of(empty_folder, credit="game")).preflight()
-    with pytest.raises(UsageError, match=r"--lora-rank 4 .*--async-steps 2"):
-        ServerlessHost(request_of(empty_folder, lora_rank=4, async_steps=2)).preflight()
+    with pytest.raises(UsageError, match=r"--lora-rank 4 .*--set precision=bf16"):
+        ServerlessHost(request_of(empty_folder, lora_rank=4, precision="bf16")).preflight()

@@ -1,4 +1,4 @@
-"""Parity with ART: tokens, weights, losses and gradients of the same games."""
+"""Parity with ART: tokens, losses and gradients of the same games."""
 
 from __future__ import annotations
 
@@ -18,26 +18,17 @@ from torch import Tensor
 if find_spec("art") is None:
     pytest.skip("openpipe-art is not installed", allow_module_level=True)
 
-from made_up_groups import Talk, credited, turn
+from made_up_groups import Talk, credited
 from tiny_model import SMALL, build_tiny_model
 from transformers import AutoTokenizer
 
-from arena.core.errors import ArenaError
 from backends.embedded.architecture import read_model_config
 from backends.embedded.tokenizer import ChatTokenizer
 from trainers.algorithms.batching import minibatches
 from trainers.algorithms.loss import ReferenceLogprobs, policy_loss
 from trainers.config.config import UpdateOptions
-from trainers.hosts.art.convert import (
-    ArtGroup,
-    ArtTrajectory,
-    Choice,
-    History,
-    choice_of,
-    from_art,
-    to_art,
-)
-from trainers.trajectory import TrajectoryGroup, token_sequences
+from trainers.hosts.art.convert import ArtGroup, to_art
+from trainers.trajectory import token_sequences
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -91,7 +82,7 @@ class ArtRow:
         return loss_fn(inputs, spread(new), known, None, dict(config)).policy_loss  # type: ignore[arg-type]
 
 
-def art_row(tokenizer: Any, groups: Sequence[ArtGroup], scale: bool) -> ArtRow:
+def art_row(tokenizer: Any, groups: Sequence[ArtGroup]) -> ArtRow:
     from art.preprocessing.pack import packed_tensors_from_tokenized_results
     from art.preprocessing.tokenize import tokenize_trajectory_groups
 
@@ -100,7 +91,7 @@ def art_row(tokenizer: Any, groups: Sequence[ArtGroup], scale: bool) -> ArtRow:
             tokenizer,
             list(groups),
             allow_training_without_logprobs=False,
-            scale_rewards=scale,
+            scale_rewards=False,
             shuffle_group_trajectories=False,
         )
     )
@@ -137,36 +128,29 @@ def art_config(options: UpdateOptions) -> dict[str, object]:
     seed=st.integers(0, 10**6),
     sizes=st.lists(st.integers(2, 4), min_size=1, max_size=3),
     options=loss_options(),
-    scale=st.booleans(),
 )
-def test_tokens_weights_loss_and_gradient_are_arts(
+def test_tokens_loss_and_gradient_are_arts(
     chat: ChatTokenizer,
     arts_tokenizer: Any,
     seed: int,
     sizes: list[int],
     options: UpdateOptions,
-    scale: bool,
 ) -> None:
     talk = Talk(chat, random.Random(seed))
-    arts = [to_art(talk.group(size)) for size in sizes]
-    theirs = art_row(arts_tokenizer, arts, scale)
-    sequences = token_sequences(
-        credited([from_art(group) for group in arts], scale), chat, equal_games=True
-    )
+    groups = [talk.group(size) for size in sizes]
+    theirs = art_row(arts_tokenizer, [to_art(group) for group in groups])
+    sequences = token_sequences(credited(groups), chat)
     for sequence, result in zip(sequences, theirs.results, strict=True):
         sampled = [at for at, trained in enumerate(result.assistant_mask) if trained]
         assert sequence.sampled_positions == sampled
         assert sequence.ids == result.token_ids[: sampled[-1] + 1]
-        assert sequence.weight == pytest.approx(result.weight)
         assert sequence.advantages == pytest.approx([result.advantage] * len(sampled))
-    [[batch]] = minibatches(sequences, 1, EVERYTHING, "0", rescale=True)
+    [[batch]] = minibatches(sequences, 1, EVERYTHING, "0")
     # Our groups are shuffled; log-probabilities are all different, so they say which is which.
     ours, art = batch.targets.sampled_logprobs.argsort(), theirs.trained("logprobs").argsort()
     close = torch.testing.assert_close
     close(batch.targets.sampled_logprobs[ours], theirs.trained("logprobs")[art])
     close(batch.packed.targets[ours], theirs.trained("tokens")[art])
-    close(batch.targets.weights[ours], theirs.trained("weights")[art])
-    close(batch.targets.advantages[ours], theirs.trained("advantages")[art])
 
     generator = torch.Generator().manual_seed(seed)
     count = len(batch.targets)
@@ -175,53 +159,22 @@ def test_tokens_weights_loss_and_gradient_are_arts(
     reference = old + torch.randn(count, generator=generator)
     place = torch.empty_like(art)
     place[ours] = art
+    # ART weighs games equally and scales the advantages of a call; arena does neither.
+    weighted = replace(
+        batch.targets,
+        weights=theirs.trained("weights")[place],
+        advantages=theirs.trained("advantages")[place],
+        # ART's divergence is that of each token: each counts as an answer of its own.
+        answer_ids=torch.arange(count),
+    )
     expected = theirs.loss(new, reference, art_config(options))
     (gradient,) = torch.autograd.grad(expected, new)
-    # ART's divergence is that of each token: each counts as an answer of its own.
-    targets = replace(batch.targets, answer_ids=torch.arange(count))
     loss = policy_loss(
         new[place],
-        targets,
+        weighted,
         options,
         ReferenceLogprobs(reference[place]) if options.kl_penalty_coef else None,
     )
     (found,) = torch.autograd.grad(loss.loss / count, new)
     close(loss.loss / count, expected, rtol=1e-5, atol=1e-6)
     close(found * count, gradient * count, rtol=1e-5, atol=1e-5)
-
-
-def ask(text: str) -> Any:
-    return {"role": "user", "content": text}
-
-
-def test_what_art_does_not_train_is_context() -> None:
-    """Words of others, answers without log-probabilities, and a second history."""
-    unknown = art_choice("nothing").model_copy(update={"logprobs": None})
-    more = History(messages_and_choices=[ask("why"), art_choice("so", 9)])
-    theirs = ArtTrajectory(
-        messages_and_choices=[ask("who"), unknown, ask("where"), art_choice("here", 7, 8)],
-        additional_histories=[more],
-        reward=2.0,
-    )
-    [found] = from_art(ArtGroup([theirs])).trajectories
-    first, second = found.turns
-    assert [m.content for m in first.messages] == ["who", "nothing", "where"]
-    assert [token.id for token in first.tokens] == [7, 8] and first.prompt_ids == (1, 2)
-    assert first.starts_chat and second.starts_chat and second.text == "so"
-    assert found.reward == 2.0
-    [again] = to_art(TrajectoryGroup((found,))).trajectories
-    assert again.reward == 2.0 and len(again.additional_histories) == 1
-    assert again.messages_and_choices[-1] == theirs.messages_and_choices[-1]
-
-
-def test_words_without_ids_are_refused() -> None:
-    answer = art_choice("is", 7)
-    assert answer.logprobs is not None and answer.logprobs.content is not None
-    answer.logprobs.content[0].token = "is"
-    group = ArtGroup([ArtTrajectory(messages_and_choices=[ask("who"), answer])])
-    with pytest.raises(ArenaError, match="has no id .'is'.*--return-tokens-as-token-ids"):
-        from_art(group)
-
-
-def art_choice(text: str, *ids: int) -> Choice:
-    return choice_of(turn(text, ids, [-0.5] * len(ids), prompt=(1, 2)))

@@ -383,7 +383,7 @@ def test_the_command_trains_and_refuses_in_one_line(
         ("--weight-bridge-mode", "none"): (2, "only the run's own server is restarted"),
         ("--weight-bridge-mode", "ssh"): (2, "lora_only, lora_restart or none"),
         ("--weight-bridge-mode", "shared_vllm", "--lora-r", "8"): (2, "trains all weights"),
-        ("--set", "async_steps=1"): (2, "--set async_steps=1: without effect, since environments"),
+        ("--set", "executor=ray"): (2, "--set executor=ray: without effect, since environments"),
         ("--set", "eval_games=9"): (2, "--set eval_games=9: without effect"),
         ("--resume", "--experiment-name", "x"): (2, "there is no experiment 'x'"),
         ("--model-name", "unknown"): (2, "nor a folder with a config.json"),

@@ -50,10 +50,6 @@ def test_judged_decisions_share_a_baseline_over_the_step() -> None:
 def test_games_give_all_their_turns_one_advantage() -> None:
     games = group((2.0, [turn(("accusation", 1.0)), turn(("illegal", -1.0))]), (0.0, [turn()]))
     assert advantages(Credit("game"), games) == [1.0, 1.0, -1.0]
-    [scaled] = Credit(scale=True).assign(
-        [group((2.0, [turn(), turn()]), (0.0, []), (1.0, [turn()]))]
-    )
-    assert [t.advantage for t in scaled.turns] == pytest.approx([1.5**0.5, 1.5**0.5, 0.0], 1e-5)
 
 
 def test_decisions_of_a_game_are_valued() -> None:

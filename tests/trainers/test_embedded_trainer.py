@@ -26,14 +26,13 @@ from trainers.algorithms.checkpoint_files import OPTIMIZER, merge_checkpoint
 from trainers.algorithms.learner import Learner
 from trainers.algorithms.lora import Lora
 from trainers.config.config import UpdateOptions
-from trainers.hosts.embedded_trainer import EmbeddedTrainer
+from trainers.hosts.embedded_trainer import EmbeddedTrainer, InProcess
 from trainers.trajectory import (
     AnswerTokens,
     SampledToken,
     TokenSequence,
     TrajectoryGroup,
 )
-from trainers.weight_sync.bridge import InProcess
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

@@ -16,8 +16,8 @@ from arena.plugins.catalog import make_game
 from backends.scripted import ScriptedBackend
 from trainers.loop.checkpoints import SEAT_ENDS, HeldOutEvaluation
 from trainers.rollouts.rollouts import PERIODIC, RolloutSetting, policy_spec
-from trainers.runs.document import delta_line, verdict
 from trainers.runs.records import HeldOutResult
+from trainers.runs.sentences import delta_line, verdict
 from trainers.runs.training_run import CheckpointEvaluation
 
 KUHN = make_game("kuhn_poker")

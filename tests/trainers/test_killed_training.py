@@ -17,8 +17,8 @@ from preloaded import python_command
 from small_runs import small_base
 
 from trainers.config.config import TrainConfig
-from trainers.runs.document import headline
 from trainers.runs.records import RunFiles, RunState, StepRecord, read_records
+from trainers.runs.sentences import headline
 from trainers.runs.training_run import TrainingRun, plan_run
 
 ZYGOTE = Path(__file__).parents[1] / "support" / "train_zygote.py"

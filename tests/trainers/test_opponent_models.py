@@ -13,7 +13,7 @@ from small_runs import Notes, learn, rows_of, small, small_base
 
 from arena.core.errors import BudgetSpent, StopPlaying
 from arena.episodes.measurement import SeatEpisode
-from trainers.hosts import selection
+from trainers.hosts import embedded
 from trainers.runs.records import RunFiles, RunState
 from trainers.runs.training_run import read_state
 
@@ -128,7 +128,7 @@ def test_a_reward_that_raises_once_drops_its_group(
 def test_ten_rewards_in_a_row_that_raise_end_the_run(
     base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(selection, "GAMES_AT_ONCE", 1)
+    monkeypatch.setattr(embedded, "GAMES_AT_ONCE", 1)
     CALLS.clear()
     reward = {"reward": "custom=1", "reward_fn": f"{__name__}:never"}
     with pytest.raises(StopPlaying, match="no such fact.*10 times in a row"):

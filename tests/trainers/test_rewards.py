@@ -237,7 +237,8 @@ SHORT = RewardTerm(
 
 def test_a_term_of_a_plugin_is_in_the_record_of_a_step() -> None:
     from trainers.config.config import TrainConfig
-    from trainers.loop.metrics import RolloutCounts, step_record
+    from trainers.loop.training import step_record
+    from trainers.rollouts.trajectories import RolloutCounts
 
     before = catalog().entries_by_kind()
     catalog().add("reward", "short", "test_rewards:SHORT")

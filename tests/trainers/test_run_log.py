@@ -15,7 +15,7 @@ from arena.core.text import clock, short_count
 from arena.llm.ledger import Ledger
 from trainers.config.config import TrainConfig
 from trainers.loop.training import KEPT_POOL, RunLog, kept_steps, pool_steps
-from trainers.runs.charts import sampling_rate, time_split
+from trainers.runs.document import sampling_rate, time_split
 from trainers.runs.records import RunState, StepRecord, read_records
 
 CONFIG = TrainConfig(game="kuhn_poker", reward="win=1")

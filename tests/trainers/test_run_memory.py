@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import sys
 from itertools import pairwise
-from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import psutil
 import pytest
-from tiny_model import build_tiny_model
 
-from arena.core.errors import UsageError
+from arena.cli.train import roles_in_words
 from trainers.algorithms import learner as heap
 from trainers.config.config import TrainConfig
-from trainers.hosts.selection import check_fits, roles_in_words, training_bytes
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="a function of glibc")
@@ -30,17 +26,6 @@ def test_freed_memory_is_returned_if_it_is_much(monkeypatch: pytest.MonkeyPatch)
         resident.append(psutil.Process().memory_info().rss)
     kept, returned = (before - after for before, after in pairwise(resident))
     assert kept < 2e7 and returned > 2e8 and len(blocks) == 100
-
-
-def test_what_cannot_fit_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder, config = build_tiny_model(tmp_path / "model"), TrainConfig(device="cpu")
-    check_fits(folder, config)
-    adapter, whole = (training_bytes(folder, rank) for rank in (8, 0))
-    memory = SimpleNamespace(total=(adapter + whole) // 2)
-    monkeypatch.setattr(psutil, "virtual_memory", lambda: memory)
-    check_fits(folder, TrainConfig(device="cpu", lora_rank=8))
-    with pytest.raises(UsageError, match=r"training needs at least .*: try --lora-rank 8"):
-        check_fits(folder, config)
 
 
 @pytest.mark.parametrize(

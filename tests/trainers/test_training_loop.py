@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
-import re
 import shutil
 from collections import Counter
 from collections.abc import Awaitable, Callable
@@ -31,7 +30,7 @@ from arena.plugins.catalog import make_game
 from trainers.config.config import TrainConfig, UpdateOptions
 from trainers.credit import Credit, complete_groups, select_groups
 from trainers.exploitability import PolicyReader
-from trainers.hosts import selection
+from trainers.hosts import embedded
 from trainers.hosts.embedded import EmbeddedHost
 from trainers.hosts.host import HostRequest
 from trainers.loop import checkpoints, grpo, setup
@@ -57,7 +56,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(selection, "GAMES_AT_ONCE", 1)
+    monkeypatch.setattr(embedded, "GAMES_AT_ONCE", 1)
 
 
 def test_a_run_from_its_beginning_to_its_report(
@@ -191,7 +190,7 @@ def test_a_seed_decides_the_weights_and_where_and_how_many_play_at_once_does_not
     one, again, other = (tmp_path / name for name in ("one", "again", "other"))
     monkeypatch.setattr(checkpoints, "REPLAYED_SHARE", 0.5)
     learn(small(base, steps=2, executor="processes", workers=2), again)
-    monkeypatch.setattr(selection, "GAMES_AT_ONCE", 1)
+    monkeypatch.setattr(embedded, "GAMES_AT_ONCE", 1)
     learn(small(base, steps=2), one)
     replays = [{path.name for path in RunFiles(r).replays.glob("*/*.jsonl")} for r in (one, again)]
     assert replays[0] == replays[1] != set()
@@ -237,7 +236,7 @@ def test_replies_are_as_long_as_the_model_needs(
     base_model: str, max_tokens: int, expected: int
 ) -> None:
     config = TrainConfig(trainer_host="embedded", base_model=base_model, max_tokens=max_tokens)
-    assert selection.reply_tokens(config) == expected
+    assert embedded.reply_tokens(config) == expected
 
 
 def test_a_collapse_stops_the_run(base: Path, tmp_path: Path) -> None:
@@ -496,10 +495,8 @@ def test_a_game_that_keeps_failing_takes_its_group_with_it_and_is_no_loss(
     assert any(f"of {row.failed} failed games: seat" in line for line in view.said)
 
 
-@pytest.mark.parametrize("ahead", [0, 1])
-def test_a_run_in_which_every_game_fails_stops(base: Path, tmp_path: Path, ahead: int) -> None:
-    config = small(base, steps=2, async_steps=ahead)
-    run = faulty(config, tmp_path / "x", fault=every(1, refuse))
+def test_a_run_in_which_every_game_fails_stops(base: Path, tmp_path: Path) -> None:
+    run = faulty(small(base, steps=2), tmp_path / "x", fault=every(1, refuse))
     reason = r"no game of step 1 could be finished: seat \d .* the request was bad"
     with pytest.raises(StopPlaying, match=reason):
         asyncio.run(run.complete())
@@ -570,31 +567,3 @@ def test_an_answer_of_other_weights_stops_the_run(base: Path, tmp_path: Path) ->
     with pytest.raises(StopPlaying, match="weights of step 7 have answered, not those of step 0"):
         asyncio.run(run.complete())
     assert rows_of(folder)[-1].step == 0 and not list((folder / "checkpoints").iterdir())
-
-
-PASSING = [
-    ConnectionResetError("the line is down"),
-    TimeoutError("nobody answers"),
-    BackendError("503", "server_error", retryable=True),
-]
-
-
-def test_an_update_that_may_succeed_later_is_tried_four_times(
-    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(trainers.loop.training, "FIRST_WAIT", 0.001)
-    asyncio.run(faulty(small(base), tmp_path / "x", updates=list(PASSING)).complete())
-    learn(small(base), tmp_path / "smooth")
-    assert weights(tmp_path / "x", 1) == weights(tmp_path / "smooth", 1)
-
-
-@pytest.mark.parametrize("last", PASSING, ids=lambda error: type(error).__name__)
-def test_an_update_that_keeps_failing_ends_the_run_in_one_line(
-    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, last: Exception
-) -> None:
-    monkeypatch.setattr(trainers.loop.training, "FIRST_WAIT", 0.001)
-    updates = [*PASSING, last, AssertionError("a fifth try")]
-    with pytest.raises(ArenaError, match=re.escape(str(last))) as caught:
-        asyncio.run(faulty(small(base), tmp_path / "x", updates=updates).complete())
-    assert "\n" not in str(caught.value) and len(updates) == 1
-    assert [row.step for row in rows_of(tmp_path / "x")] == [0]

@@ -23,10 +23,7 @@ from backends.scripted import ScriptedReply
 from trainers.rollouts.rollouts import training_chat
 from trainers.rollouts.trajectories import (
     DecisionStatus,
-    GameFailed,
     attempts_of,
-    belief_failures,
-    check_answers,
     decision_statuses,
     trajectory_of,
 )
@@ -150,19 +147,6 @@ def test_how_asking_for_a_decision_ended() -> None:
     silent, _ = played(lambda _: ScriptedReply(error="server_error"), 3)
     assert {*decision_statuses(silent, 1)} == {DecisionStatus(True, False)}
     assert not list(decision_statuses(silent, 0)), "a bot is not asked"
-
-
-def test_a_provider_that_gives_no_belief_has_not_claimed_nothing() -> None:
-    episode, _ = played(lambda _: "nonsense", 3)
-    assert not list(belief_failures(episode, 1))
-    check_answers(episode)
-    stated: dict[str, JsonValue] = {"beliefs": {"failure": "provider_error", "cause": "timeout"}}
-    first = next(ply for ply in episode.plies if ply.player == 1)
-    silent = replace(first, decision=replace(first.decision, details=stated))
-    broken = replace(episode, plies=(silent,))
-    assert list(belief_failures(broken, 1)) == ["timeout"]
-    with pytest.raises(GameFailed, match="seat 1.*belief question failed: timeout"):
-        check_answers(broken)
 
 
 LEGAL = st.sampled_from([f"{column}{row}" for column in "abc" for row in "123"])

@@ -92,7 +92,6 @@ def minibatches(
     number: int,
     tokens: int,
     seed: str,
-    rescale: bool = False,
     entropy: float = 0.0,
 ) -> list[list[MicroBatch]]:
     """Split the sequences of one call into minibatches of whole groups, each into micro-batches.
@@ -102,7 +101,6 @@ def minibatches(
         number: the number of minibatches; fewer if there are fewer groups.
         tokens: the rows of a micro-batch. A single longer sequence gets a micro-batch of its own.
         seed: decides the order of the groups.
-        rescale: scale the advantages of the call, see `normalise`.
         entropy: coefficient of the entropy bonus, see `normalise`.
     """
     # Index of each sequence's first trained token in the tensors of all trained tokens. By id(),
@@ -114,7 +112,7 @@ def minibatches(
         trained += len(sequence.sampled_positions)
     # Normalise over the whole call, before the cut: the weight of a token must not depend on the
     # minibatch that its group falls into.
-    targets = normalise(_targets(sequences), rescale, entropy)
+    targets = normalise(_targets(sequences), entropy)
     # A dict keeps the order of insertion, so `order` depends on the input and the seed only.
     groups: dict[int, list[TokenSequence]] = {}
     for sequence in sequences:

@@ -131,7 +131,6 @@ class Learner:
                 options.minibatches,
                 options.tokens_per_batch,
                 options.seed,
-                options.art_scale,
                 options.entropy_coef,
             )
             # One divisor for all minibatches: a token has the same weight in each of them.

@@ -90,13 +90,11 @@ class ReferenceLogprobs:
     None: over these tokens."""
 
 
-def normalise(targets: TokenTargets, rescale: bool = False, entropy: float = 0.0) -> TokenTargets:
+def normalise(targets: TokenTargets, entropy: float = 0.0) -> TokenTargets:
     """Scale the weights of one call of `train` to mean(w) = 1, and adjust its advantages.
 
     Args:
         targets: all trained tokens of the call.
-        rescale: scale the advantages to mean(|A| w) = 1, as ART does. Coefficients of penalties are
-            then relative to a size that changes with each call.
         entropy: coefficient of an entropy bonus, in units of the advantages per nat.
     """
     # w_t / mean(w), shape [trained], as all other tensors here.
@@ -110,10 +108,6 @@ def normalise(targets: TokenTargets, rescale: bool = False, entropy: float = 0.0
         known = sum_following(targets.policy_logprobs, targets.answer_ids)
         bonus = known[targets.legal].mean() - known
         advantages = advantages + entropy * torch.where(targets.legal, bonus, 0.0)
-    if rescale:
-        scale = (advantages.abs() * weights).mean()
-        # 0 without advantages, and NaN without tokens: the comparison is false.
-        advantages = advantages / scale if scale > 0 else advantages
     return replace(targets, advantages=advantages, weights=weights)
 
 

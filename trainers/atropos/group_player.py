@@ -28,9 +28,9 @@ from trainers.atropos.client import MASKED, NOT_SAMPLED, ScoredData
 from trainers.config.config import TrainConfig
 from trainers.credit import complete_groups
 from trainers.hosts.host import check_used
-from trainers.loop.metrics import RolloutCounts
 from trainers.loop.setup import parse_config, rollout_setting
 from trainers.rollouts.rollouts import Rollouts, schedule_step
+from trainers.rollouts.trajectories import RolloutCounts
 from trainers.trajectory import (
     AnswerTokens,
     TokenSequence,

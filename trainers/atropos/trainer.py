@@ -36,8 +36,15 @@ from trainers.atropos.options import BatchOptions, run_identity
 from trainers.config.config import TrainConfig
 from trainers.hosts.embedded import EmbeddedHost
 from trainers.hosts.host import HostRequest
-from trainers.loop.metrics import RolloutCounts, RolloutResult, Timer, step_record
-from trainers.loop.training import Session, TrainingView, kept_steps, reason_of
+from trainers.loop.training import (
+    Session,
+    Timer,
+    TrainingView,
+    kept_steps,
+    reason_of,
+    step_record,
+)
+from trainers.rollouts.trajectories import RolloutCounts, RolloutResult
 from trainers.runs.records import GroupCounts, RunState, StepRecord
 
 POLL_SECONDS = 0.25
@@ -209,7 +216,7 @@ class BatchTrainer:
             checkpoint_dir=str(self.log.files.folder.resolve()),
             save_checkpoint_interval=1,
             starting_step=self.log.state.step,
-            num_steps=self.config.total_steps,
+            num_steps=self.config.steps,
         )
         await self._client.register(registration)
 

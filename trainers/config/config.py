@@ -36,7 +36,7 @@ from arena.llm.settings import BudgetLimits, RunLimits
 CreditName = Literal["", "game", "judged"]
 LossName = Literal["cispo", "ppo"]
 Precision = Literal["float32", "tf32", "bf16"]
-HostName = Literal["auto", "embedded", "local", "serverless"]
+HostName = Literal["embedded", "local", "serverless"]
 WeightSync = Literal["shared_vllm", "lora_only", "lora_restart", "none"]
 FULL_WEIGHTS = ("shared_vllm", "none")
 """Values of --weight-sync whose server gets all weights; the others send a LoRA adapter."""
@@ -77,8 +77,6 @@ class UpdateOptions:
     sampler_kl_coef: float = 0.0
     """Coefficient of a loss term that pulls towards the policy that sampled; not in ART."""
     entropy_coef: float = 0.0
-    art_scale: bool = False
-    """Weigh games equally and scale the advantages of the call, as ART does."""
     minibatches: int = 2
     tokens_per_batch: int = 4_096
     gradient_checkpointing: bool = False
@@ -109,21 +107,21 @@ class RunSettings(Config):
     experiment_name: str = setting("", RUN, variable="ART_MODEL_NAME")
     """Folder of the run in --log-dir, and the model's name at its host. Empty: GAME-PRESET."""
     project: str = setting("arena", RUN, flag=False, variable="ART_PROJECT")
-    """Project name for ART and Weights & Biases."""
+    """Project name for ART."""
     # In Cluedo a step takes about half a minute on two cores, and an evaluation as long. Most of a
     # small model's gain comes within ten steps.
     steps: int = setting(16, RUN, changeable=True, ge=0, le=10**6)
-    """Training steps. Overrides epochs."""
+    """Training steps."""
     seed: int = setting(0, RUN, ge=0, le=10**11)
     """Seed of deals, seats, opponents, sampling and minibatches."""
     log_dir: str = setting("runs/train", RUN, changeable=True)
     """Folder of all experiments."""
-    trainer_host: HostName = setting("auto", HOST, flag="--trainer-host/--host")
-    """Host that holds and trains the weights."""
+    trainer_host: HostName = setting("embedded", HOST, flag="--trainer-host/--host")
+    """Holder of the weights: this process, or ART's backend on a GPU (local) or at W&B."""
     base_model: str = setting("", HOST, variable="ART_BASE_MODEL")
-    """Checkpoint to start from: a name, a folder, or on a GPU a Hugging Face id. `scratch`: a new
-    small model, pretrained on random games only. `notebook`: a new one that has learned to deduce
-    (`arena pretrain --notebook`). Empty: the host's default; of the embedded host
+    """Checkpoint to start from: a name, a folder, or with the host local a Hugging Face id.
+    `scratch`: a new small model, pretrained on random games only. `notebook`: a new one that has
+    learned to deduce (`arena pretrain --notebook`). Empty: the host's default; of the embedded host
     clue-tiny for Cluedo, else scratch."""
     server: str = setting("", HOST, changeable=True)
     """Server that answers in place of this process: the URL of one that runs (arena serve, vLLM),
@@ -152,17 +150,10 @@ class GameSettings(Config):
 
     text_level: TextLevel = setting("notes", GAMES)
     """Help in the text."""
-    epochs: int = setting(0, GAMES, flag=False, changeable=True, ge=0)
-    """Passes over the dataset_size deals, if --steps is not given. 0: use --steps."""
-    dataset_size: int = setting(0, GAMES, flag=False, ge=0, le=10**7)
-    """Number of training deals. 0: every step plays new deals."""
     groups_per_step: int = setting(16, GAMES, ge=1)
     """Deals per step. Each deal forms one group."""
     rollouts_per_group: int = setting(8, GAMES, ge=2, le=1024)
     """Full games per deal."""
-    async_steps: int = setting(0, GAMES, ge=0, le=64)
-    """Play the games of the next N steps while weights are updated, with weights N steps older. 0:
-    games wait for the update."""
     executor: ExecutorKind = setting("local", GAMES, changeable=True)
     """Place of games: local (this process), processes, or ray. Models answer in this process."""
     workers: int = setting(0, GAMES, changeable=True, ge=0, le=100_000)
@@ -221,7 +212,7 @@ class UpdateSettings(Config):
 
 
 class EvaluationSettings(Config):
-    """Settings of held-out evaluations and trackers."""
+    """Settings of held-out evaluations."""
 
     eval_every: int = setting(8, EVAL, changeable=True, ge=0)
     """Steps between evaluations. 0: evaluate at the end only."""
@@ -233,8 +224,6 @@ class EvaluationSettings(Config):
     """SPEC[,SPEC…] of the other seats in evaluations. Empty: the game's default opponent."""
     eval_temperature: float = setting(0.0, EVAL, flag=False, ge=0, le=2)
     """Sampling temperature in held-out games. 0: always the likeliest token."""
-    track: str = setting("", EVAL, changeable=True)
-    """NAME,…: log to wandb (offline without a key) or tensorboard too."""
 
 
 class TrainConfig(
@@ -273,20 +262,14 @@ class TrainConfig(
     @property
     def trained_rank(self) -> int:
         """Rank of the trained adapter; 0: all weights are trained."""
-        # Until a host is selected, `auto` counts as the embedded one.
-        full = self.trainer_host in ("auto", "embedded") and (
+        full = self.trainer_host == "embedded" and (
             not self.server or self.weight_sync in FULL_WEIGHTS
         )
         return self.lora_rank or (0 if full else DEFAULT_LORA_RANK)
 
-    def known_step(self, step: int) -> int:
-        """Return the newest step whose weights exist when the games after `step` steps start."""
-        return max(0, step - self.async_steps)
-
     def sampling_step(self, step: int) -> int:
         """Return the step whose weights play after `step` finished ones: the last transferred."""
-        known = self.known_step(step)
-        return known - known % self.sync_every
+        return step - step % self.sync_every
 
     def reference_step(self, step: int) -> int:
         """Return the step whose weights are the KL reference in the update after `step`."""
@@ -303,20 +286,7 @@ class TrainConfig(
         The last step always is, unless periodic evaluations are off.
         """
         every = self.eval_every
-        return bool(every) and (step % every == 0 or step == self.total_steps)
-
-    @property
-    def total_steps(self) -> int:
-        """Number of steps of the whole run.
-
-        With epochs: ceil(epochs * deals / groups_per_step), so that the last pass is complete.
-        """
-        if not self.epochs:
-            return self.steps
-        # 0 means new deals in every step; epochs are refused then (see presets).
-        deals = max(1, self.dataset_size)
-        # -(-a // b) is ceil(a / b).
-        return -(-self.epochs * deals // self.groups_per_step)
+        return bool(every) and (step % every == 0 or step == self.steps)
 
     @property
     def config_hash(self) -> str:
@@ -409,15 +379,10 @@ def settled(config: TrainConfig, preset: str = DEFAULT) -> TrainConfig:
 
     The experiment is named after the preset. Raises UsageError, with the place of a value.
     """
-    # Steps override epochs unless epochs come from a higher layer.
-    if config.epochs and config.rank("steps") <= config.rank("epochs"):
-        config = config.model_copy(update={"epochs": 0})
     if preset != DEFAULT and not config.experiment_name:
         # A preset from a file is named after the file.
         name = f"{config.game.replace('/', '-')}-{Path(preset).stem}"
         config = config.model_copy(update={"experiment_name": name})
-    if config.epochs and not config.dataset_size:
-        raise UsageError(f"{config.place('epochs')}: epochs need dataset_size, the number of deals")
     for problem in _sync_problems(config):
         raise UsageError(problem)
     _check_folder("--experiment-name", config.experiment, "--log-dir")
@@ -429,7 +394,7 @@ def _sync_problems(config: TrainConfig) -> Iterator[str]:
     """Yield why the weights cannot reach the server in this way."""
     server, mode, every = config.server, config.weight_sync, config.sync_every
     owned, start = server in OWNED_SERVERS, "add --server vllm, which starts one"
-    sync, ahead = f"--weight-sync {mode}", f"--async-steps {config.async_steps}"
+    sync = f"--weight-sync {mode}"
     if not server and mode != "lora_only":
         yield f"{sync}: there is no --server; {start}"
     if not server and every > 1:
@@ -443,10 +408,6 @@ def _sync_problems(config: TrainConfig) -> Iterator[str]:
         yield f"{sync}: only vLLM shares its memory; {start}"
     if mode == "shared_vllm" and every > 1:
         yield f"{sync}: its weights exist once; leave sync_every={every} out"
-    if config.async_steps and server and mode != "lora_only":
-        yield f"{ahead}: {sync} replaces the weights that are still played with; use lora_only"
-    if config.async_steps and every > 1:
-        yield f"{ahead}: it needs the weights of every step; leave it or sync_every={every} out"
 
 
 def _check_folder(flag: str, name: str, parent: str) -> None:

@@ -1,21 +1,34 @@
-"""The weights of one model in this process: trained, and kept as checkpoints.
+"""The weights of one model in this process: trained, kept as checkpoints, and answering games.
 
-A checkpoint is a Hugging Face folder with the optimizer's state, `CHECKPOINTS/0001` for step 1.
+An `EmbeddedTrainer` trains and saves; its weights answer through a `Bridge`:
+
+in_process    the sampler of this process
+lora_only     a server loads the adapter of each step over HTTP
+lora_restart  the run's own server is restarted before it loads the adapter
+none          the run's own server is restarted with the full checkpoint
+shared_vllm   the optimizer writes into the memory of vLLM's weights
+
+All but the first are in `trainers.weight_sync`. A checkpoint is a Hugging Face folder with the
+optimizer's state, `CHECKPOINTS/0001` for step 1.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from shutil import rmtree
+from typing import Protocol
 
 from torch import Tensor
 
 from arena.core.errors import ArenaError, UsageError
+from arena.llm.backend import Backend
+from backends.embedded import SamplerBackend, ServedVersions
 from backends.embedded.sampler import Sampler, SamplingPrecision
 from trainers.algorithms.checkpoint_files import OPTIMIZER
 from trainers.algorithms.learner import Learner
@@ -110,9 +123,7 @@ class EmbeddedTrainer:
         """
         # Of all answers, also where nothing was won or lost.
         penalised = any((options.kl_penalty_coef, options.entropy_coef))
-        scaled = options.art_scale
-        tokenizer = self.sampler.chat_tokenizer
-        read = partial(token_sequences, groups, tokenizer, penalised and not scaled, scaled)
+        read = partial(token_sequences, groups, self.sampler.chat_tokenizer, penalised)
         return await self.train_sequences(read, options)
 
     async def train_sequences(
@@ -193,3 +204,80 @@ class EmbeddedTrainer:
             on_device = self.weights(step).items()
             self._references = {step: {n: t.to(self.learner.device) for n, t in on_device}}
         return self._references[step]
+
+
+class Bridge(Protocol):
+    """Lets the weights of training steps answer. Used in one event loop: `start` first."""
+
+    async def start(self) -> None:
+        """Let the weights of the trainer's step answer.
+
+        Raises:
+            UsageError: another program uses the port of the run's own server.
+            StopPlaying: the server holds another model, or does not answer with given weights.
+        """
+
+    def updating(self) -> AbstractAsyncContextManager[None]:
+        """Surround an update of the weights."""
+
+    async def publish(self, step: int, groups: Sequence[TrajectoryGroup]) -> dict[str, float]:
+        """Let the weights of a step that was just trained answer for the newest policy.
+
+        At a server, a reply to a chat of the games proves them. Returns metrics. Raises StopPlaying
+        if other weights answer: training would learn from games that they have played.
+        """
+
+    def policy(self, step: int | None) -> Backend:
+        """Return a backend for the weights of a step; None: the newest that were published.
+
+        Raises UsageError for a step that is not kept.
+        """
+
+    async def keep(self, steps: Collection[int]) -> None:
+        """Let go of the weights of all steps but these."""
+
+    async def close(self) -> None:
+        """Stop the run's own server, and close the connections."""
+
+
+class InProcess:
+    """A `Bridge` to the sampler of this process: new weights are copied into it as `NAME@STEP`."""
+
+    def __init__(self, trainer: EmbeddedTrainer) -> None:
+        self.trainer = trainer
+        self.served = ServedVersions(trainer.sampler, trainer.name, trainer.weights)
+
+    async def start(self) -> None:
+        await self._serve_newest()
+
+    @asynccontextmanager
+    async def updating(self) -> AsyncIterator[None]:
+        """Do nothing: the sampler has a copy of the weights."""
+        yield
+
+    async def publish(self, step: int, groups: Sequence[TrajectoryGroup]) -> dict[str, float]:
+        await self._serve_newest()
+        self.served.evict(self.trainer.step)
+        return {}
+
+    def policy(self, step: int | None) -> SamplerBackend:
+        if step is not None:
+            self.served.name(step)  # Raises now if the step is not kept.
+
+        # Read at each request: without `step` the answer comes from the newest weights.
+        def weights(_: int | None) -> tuple[str, int]:
+            played = self.trainer.step if step is None else step
+            return self.served.name(played), played
+
+        return SamplerBackend(self.trainer.sampler, weights)
+
+    async def keep(self, steps: Collection[int]) -> None:
+        self.served.keep({0, self.trainer.step, *steps})
+
+    async def close(self) -> None:
+        """Do nothing: the trainer closes its sampler."""
+
+    async def _serve_newest(self) -> None:
+        # In a thread: the sampler copies all weights.
+        trainer = self.trainer
+        await asyncio.to_thread(lambda: self.served.load(trainer.step, trainer.learner.merged()))

@@ -245,14 +245,10 @@ class Checkpoints:
         newest = self.log.state.step
         # The KL reference of the next update must still exist then.
         reference = self.config.reference_step(newest)
-        # So must the weights that play until the next transfer to the server, and in steps that
-        # are played ahead, with their opponents.
-        playing: set[int] = set()
-        for step in range(newest, newest + self.config.async_steps + 1):
-            playing |= {self.config.sampling_step(step), *pool_steps(self.config.known_step(step))}
-        if self.config.keeps_mixture:
-            playing |= {*pool_steps(newest, MIXTURE_POOL)}
-        return kept_steps(self.log.state, reference, *playing)
+        # So must the weights that play until the next transfer to the server.
+        playing = self.config.sampling_step(newest)
+        mixture = pool_steps(newest, MIXTURE_POOL) if self.config.keeps_mixture else ()
+        return kept_steps(self.log.state, reference, playing, *mixture)
 
     def is_best(self, evaluation: HeldOutResult) -> bool:
         """Return whether it is better than the starting policy and all earlier checkpoints."""
@@ -338,43 +334,9 @@ class StepGames:
         self.rollouts = rollouts
         self.checkpoints = checkpoints
         self.view = view
-        self._games: dict[int, asyncio.Future[PlayedStep]] = {}
-        """Games of steps that are not finished, by the number of the step."""
-        self._awaited = 0
-        """Number of the step whose games are waited for; 0: none."""
 
-    async def of(self, step: int) -> PlayedStep:
-        """Return the games of a step; all steps before it must be finished.
-
-        With --async-steps K the games of a step are played with the weights that are K steps older
-        than the ones that they update (K = 1: Noukhovitch et al. 2024, arXiv:2410.18252). So they
-        start as soon as those weights exist. The loss corrects for it: its ratios divide by the
-        probabilities with which the tokens were sampled.
-
-        Which weights play a game depends on its step only, never on the time at which games end. So
-        every game that is started is trained, however long it takes, and a run has the same result
-        at any speed and after any interruption. Raises StopPlaying if no game can be played.
-        """
-        # The weights that play in step + async_steps exist since step - 1 is finished.
-        last = min(step + self.config.async_steps, self.config.total_steps)
-        for number in range(step, last + 1):
-            if number not in self._games:
-                self._games[number] = asyncio.ensure_future(self._play(number))
-        self._awaited = step
-        try:
-            return await self._games.pop(step)
-        finally:
-            self._awaited = 0
-
-    async def cancel(self) -> None:
-        """Cancel the games that are still played."""
-        for games in self._games.values():
-            games.cancel()
-        # Their errors belong to steps that are not reached.
-        await asyncio.gather(*self._games.values(), return_exceptions=True)
-        self._games.clear()
-
-    async def _play(self, number: int) -> PlayedStep:
+    async def play(self, number: int) -> PlayedStep:
+        """Play the games of a step. Raises StopPlaying if no game can be played."""
         return await self.rollouts.play(
             self._deal(number),
             self.config.rollouts_per_group,
@@ -382,18 +344,15 @@ class StepGames:
             partial(self._replay_folder, number),
             # Trajectories carry the version of the weights that play.
             self.config.sampling_step(number - 1),
-            partial(self._show_games, number),
+            partial(self.view.phase, "rollouts"),
         )
 
     def _deal(self, number: int) -> list[GroupSetup]:
         """Return the groups of a step and register the checkpoints that play in them."""
-        config, finished = self.config, number - 1
-        pool = pool_steps(config.known_step(finished))
-        setups = schedule_step(config, self.game.num_players, self.mix, pool, finished)
-        if config.async_steps:
-            # Several versions play at the same time, so the learner is named by its version.
-            playing = policy_spec(config.sampling_step(finished))
-            setups = [setup.with_learner(playing) for setup in setups]
+        finished = number - 1
+        setups = schedule_step(
+            self.config, self.game.num_players, self.mix, pool_steps(finished), finished
+        )
         for text in {text for setup in setups for text in setup.specs} - {NEWEST}:
             spec = Spec.parse(text)
             if spec.prefix == "policy":
@@ -407,8 +366,3 @@ class StepGames:
         if drawn >= REPLAYED_SHARE:
             return None
         return self.checkpoints.log.files.replays / f"step{number:04}"
-
-    def _show_games(self, number: int, done: int, total: int) -> None:
-        # The games of later steps go on unseen.
-        if number == self._awaited:
-            self.view.phase("rollouts", done, total)

@@ -23,7 +23,7 @@ Differences from Shao et al. 2024 (GRPO, arXiv 2402.03300), and what ART 0.5.18 
 - Groups without any advantage are dropped, unless a penalty has a gradient there. Groups with a
   failed game are dropped completely: a mean over the other games would be biased.
 - Old log-probabilities are those of the sampler, with the weights at the start of the step, or with
-  sync_every and --async-steps those of an earlier one. A step makes `minibatches` optimizer
+  sync_every those of an earlier one. A step makes `minibatches` optimizer
   steps, not several passes. The old log-probabilities are those that tokens were sampled with: with
   a --temperature other than 1 or with --guided, the importance ratios correct for the difference to
   the model's own distribution, which is the one that is trained, up to their clip range.
@@ -31,7 +31,6 @@ Differences from Shao et al. 2024 (GRPO, arXiv 2402.03300), and what ART 0.5.18 
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import Callable
 from contextlib import AsyncExitStack
@@ -48,16 +47,15 @@ from arena.llm.settings import Settings
 from arena.plugins.catalog import make_game
 from trainers.config.config import TrainConfig
 from trainers.credit import complete_groups, select_groups
+from trainers.hosts.embedded import games_at_once, reply_tokens
 from trainers.hosts.host import TrainingHost
-from trainers.hosts.selection import games_at_once, reply_tokens
 from trainers.loop.checkpoints import Checkpoints, StepGames
-from trainers.loop.metrics import Health, RolloutCounts, Timer, staleness_metrics, step_record
 from trainers.loop.setup import make_base, make_host, parse_config, rollout_setting
-from trainers.loop.training import Session, TrainingView, update_weights
+from trainers.loop.training import Session, Timer, TrainingView, staleness_metrics, step_record
 from trainers.rollouts.rollouts import NEWEST, Rollouts
+from trainers.rollouts.trajectories import RolloutCounts
 from trainers.runs.document import document
 from trainers.runs.records import RunState, StepRecord
-from trainers.runs.trackers import Trackers
 from trainers.runs.training_run import TrainingRun
 
 ReportWriter = Callable[[Document, Path], None]
@@ -112,7 +110,6 @@ class GRPO:
         rollouts = Rollouts(setting, self.llm, self.rewards.score_seat, self.executor)
         self.checkpoints = Checkpoints(config, setting, host, self.llm, self.log, view)
         self.games = StepGames(config, game, parsed.mix, rollouts, self.checkpoints, view)
-        self.health = Health(view.notify, folder.parent)
         self._report = report
         self._warned_of_overflow = False
         self._number = 0
@@ -124,7 +121,7 @@ class GRPO:
         """Do everything from the last finished step to the report; see `train`."""
         session = self.session
         async with session.opened() as stack:
-            trackers = await self._open(stack)
+            await self._open(stack)
             if not self.log.records:
                 session.record(record := await self._starting_record())
                 self.view.step(record)
@@ -134,10 +131,8 @@ class GRPO:
                 # before this point needs them, and a crash after it only leaves some.
                 session.record(record)
                 self._log_costs()
-                trackers.log(record)
                 self.view.step(record)
                 await self.host.keep(self.checkpoints.kept())
-            await self.games.cancel()
             final = await self.checkpoints.evaluate_final()
             exact = await self.checkpoints.exploitability()
             state = session.finish(final=final, exploitability=exact)
@@ -152,11 +147,11 @@ class GRPO:
         self._number = number
         with timer.measure("rollouts"):
             self.view.phase("rollouts", 0, config.groups_per_step * config.rollouts_per_group)
-            played = await self.games.of(number)
+            played = await self.games.play(number)
         counts = played.counts
-        # Games are scored as soon as they finish, within the time of the rollouts; but with workers
-        # at the same time, and with async_steps before they are waited for.
-        if not config.async_steps and config.executor == "local":
+        # Games are scored as soon as they finish, within the time of the rollouts; but by workers
+        # at the same time.
+        if config.executor == "local":
             timer.move(counts.seconds_scoring, "rollouts", "rewards")
         self._show_faults(counts)
         if not counts.games:
@@ -174,8 +169,8 @@ class GRPO:
             self.view.phase("update")
             reference = config.reference_step(number - 1)
             # The host also transfers the new weights to what answers the next games.
-            update = await update_weights(self.host, selected.trained, reference)
-            update |= staleness_metrics(config, number, counts)
+            update = await self.host.train(selected.trained, reference)
+            update |= staleness_metrics(config, number)
         # The host reports how much of its update was spent on saving the checkpoint.
         timer.move(update.pop("seconds_saving", 0.0), "update", "saving")
         with timer.measure("evaluation"):
@@ -186,15 +181,15 @@ class GRPO:
                 "groups": selected.counts,
                 "evaluation": evaluation,
                 "best": evaluation is not None and self.checkpoints.is_best(evaluation),
-                "warnings": (*self.health.take_warnings(), *counts.reward_warnings()),
+                "warnings": tuple(counts.reward_warnings()),
                 "cost": self._costs().total().cost,
                 "time": timer.seconds,
                 "seconds": timer.total,
             }
         )
 
-    async def _open(self, stack: AsyncExitStack) -> Trackers:
-        """Make the base model, load the weights, and open what plays and what watches."""
+    async def _open(self, stack: AsyncExitStack) -> None:
+        """Make the base model, load the weights, and open what plays."""
         folder = self.log.files.folder
         make_base(self.config, self.game, folder, self.view.notify, self._show_base)
         stack.push_async_callback(self.llm.close)
@@ -203,13 +198,7 @@ class GRPO:
         stack.callback(self._log_costs)
         await self.session.load_weights()
         await stack.enter_async_context(self.executor)
-        stack.push_async_callback(self.games.cancel)
         self.llm.add(NEWEST, self.host.policy(), is_trained=True)
-        watching = asyncio.create_task(self.health.run())
-        stack.callback(watching.cancel)
-        trackers = Trackers(self.config, folder, self.llm.settings, self.view.notify)
-        stack.callback(trackers.close)
-        return trackers
 
     async def _starting_record(self) -> StepRecord:
         """Evaluate the starting policy on the held-out deals; returns record 0."""

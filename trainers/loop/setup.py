@@ -30,7 +30,6 @@ from trainers.pretrain.recipe import make_recipe
 from trainers.pretrain.run import STATE, CurvePoint
 from trainers.rewards import Rewards
 from trainers.rollouts.rollouts import OpponentMix, RolloutSetting, training_chat
-from trainers.runs.trackers import check_trackers
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +70,6 @@ def parse_config(config: TrainConfig, game: Game, llm: LLMService) -> ParsedConf
         )
     # Called for its errors only: an unknown name, or a file that cannot be read.
     system_prompt(config.prompt, game)
-    check_trackers(config.track)
     return ParsedConfig(mix, rewards, credit)
 
 
@@ -159,8 +157,6 @@ def rollout_setting(config: GameSettings, game: Game, rewards: Rewards) -> Rollo
     """Return how games of training are played; held-out games have another temperature."""
     chat = ChatOptions(
         guided=config.guided,
-        # Asked for if the reward reads them; the answers are not trained.
-        beliefs=bool(rewards.weights.get("claims")),
         sampling=Sampling(
             temperature=config.temperature, max_tokens=config.max_tokens or REPLY_TOKENS
         ),

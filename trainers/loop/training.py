@@ -9,40 +9,41 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import os
 import shutil
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+import time
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt, wait_exponential
-
-from arena.core.errors import ArenaError, BackendError, StopPlaying, UsageError
+from arena.core.errors import ArenaError, StopPlaying, UsageError
 from arena.episodes.files import write_whole
+from arena.evaluation.records import Interval
+from arena.evaluation.statistics import UNBOUNDED, clustered_mean
 from arena.llm.ledger import Ledger
 from trainers.config.config import TrainConfig
 from trainers.hosts.host import TrainingHost
-from trainers.loop.metrics import collapse_reason
+from trainers.rollouts.trajectories import RolloutCounts
 from trainers.runs.records import (
     RunFiles,
     RunState,
     StepCosts,
     StepRecord,
+    TermMean,
+    TokenCounts,
+    finite_metrics,
     read_lines,
     read_records,
 )
 from trainers.runs.training_run import read_state
-from trainers.trajectory import TrajectoryGroup
 
 KEPT_POOL = 8
 """Earlier checkpoints that are kept, evenly spaced. Opponents `past` are drawn from them."""
 MIXTURE_POOL = 32
 """The same with --self-play, for the mixture that is its average policy."""
-UPDATE_ATTEMPTS = 4
-"""Attempts at an update that fails for a transient reason, with exponential back-off."""
-FIRST_WAIT = 1.0
-"""Seconds before the second attempt. The time doubles for each further attempt."""
 
 
 class Session:
@@ -107,7 +108,7 @@ class Session:
 
     def steps(self) -> Iterator[int]:
         """Yield the numbers of the steps to do, until the last one, or an early stop."""
-        while self.log.state.step < self.config.total_steps and not self.stopped:
+        while self.log.state.step < self.config.steps and not self.stopped:
             yield self.log.state.step + 1
 
     def record(self, record: StepRecord) -> None:
@@ -130,32 +131,6 @@ class Session:
         """Record the end of the run; returns the final state."""
         self.log.change(**changes, status="stopped" if self.stopped else "finished")
         return self.log.state
-
-
-async def update_weights(
-    host: TrainingHost, groups: Sequence[TrajectoryGroup], kl_reference: int
-) -> dict[str, float]:
-    """Update the weights and return the host's metrics; retry after a transient failure."""
-    retrying = AsyncRetrying(
-        stop=stop_after_attempt(UPDATE_ATTEMPTS),
-        wait=wait_exponential(multiplier=FIRST_WAIT, max=30),
-        retry=retry_if_exception(_is_transient),
-        reraise=True,
-    )
-    try:
-        return await retrying(host.train, groups, kl_reference)
-    except (ConnectionError, TimeoutError) as error:
-        reason = str(error) or type(error).__name__
-        raise ArenaError(
-            f"the update failed {UPDATE_ATTEMPTS} times, the last time with: {reason}"
-        ) from None
-
-
-def _is_transient(error: BaseException) -> bool:
-    """Return whether a failed update may be retried. Nothing was trained in these cases."""
-    return isinstance(error, ConnectionError | TimeoutError) or (
-        isinstance(error, BackendError) and error.retryable
-    )
 
 
 class RunLog:
@@ -243,6 +218,104 @@ def _append(path: Path, line: str) -> None:
         file.flush()
         # Without fsync, a crash of the machine could lose the record of a finished step.
         os.fsync(file.fileno())
+
+
+@dataclass(slots=True)
+class Timer:
+    """Stopwatch of a step's phases."""
+
+    seconds: dict[str, float] = field(default_factory=dict)
+    _start: float = field(default_factory=time.perf_counter)
+
+    @contextmanager
+    def measure(self, name: str) -> Iterator[None]:
+        """Add the duration of the body to a phase."""
+        started = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - started
+
+    def move(self, seconds: float, source: str, target: str) -> None:
+        """Move seconds from one phase to another."""
+        self.seconds[source] -= seconds
+        self.seconds[target] = self.seconds.get(target, 0.0) + seconds
+
+    @property
+    def total(self) -> float:
+        """Seconds since the stopwatch was created."""
+        return time.perf_counter() - self._start
+
+
+def step_record(
+    config: TrainConfig,
+    step: int,
+    counts: RolloutCounts,
+    weights: Mapping[str, float],
+    update: Mapping[str, object],
+) -> StepRecord:
+    """Return the record of a step's games and update; `weights` are those of the reward terms."""
+    # Sorted, since the order of completion differs between runs and float sums depend on order.
+    results = sorted(counts.results)
+    deals = [one.deal for one in results]
+    # An overflow counts as a reply but has no tokens.
+    received = counts.replies - counts.context_overflow
+    metrics = finite_metrics(update)
+    return StepRecord(
+        step=step,
+        config_hash=config.config_hash,
+        games=counts.games,
+        decisions=counts.decisions,
+        context_overflow=counts.context_overflow,
+        win_rate=_mean([float(one.won) for one in results], deals, (0.0, 1.0)),
+        reward=_mean([one.reward for one in results], deals),
+        # Terms without a weight are logged only.
+        terms={
+            name: _term(values, weights.get(name, 0.0)) for name, values in counts.terms.items()
+        },
+        failed=counts.failed,
+        tokens=TokenCounts(
+            prompt=counts.prompt,
+            sampled=counts.sampled,
+            # 0 if the host does not count tokens.
+            trained=int(metrics.get("tokens_trained", 0)),
+            computed=int(metrics.get("tokens_computed", 0)),
+        ),
+        legal_rate=counts.legal / counts.replies if counts.replies else None,
+        reply_tokens=counts.sampled / received if received else None,
+        update=metrics,
+    )
+
+
+def staleness_metrics(config: TrainConfig, step: int) -> dict[str, float]:
+    """Return the age of the weights that played a step, in steps; empty if they are the newest."""
+    if config.sync_every == 1:
+        return {}
+    return {"staleness": float(step - 1 - config.sampling_step(step - 1))}
+
+
+def collapse_reason(records: Sequence[StepRecord]) -> str:
+    """Return the reason to stop the run after the last of these steps, or ""."""
+    rates = [record.legal_rate for record in records if record.legal_rate is not None]
+    if rates and rates[-1] < rates[0] / 2:
+        return f"only {rates[-1]:.0%} of replies are legal, after {rates[0]:.0%} at the first step"
+    return ""
+
+
+def _mean(
+    values: Sequence[float], deals: Sequence[int], bounds: tuple[float, float] = UNBOUNDED
+) -> Interval:
+    """Return the mean over games with a cluster-robust interval: a cluster is a deal."""
+    if not values:
+        return Interval()
+    # Games of one deal share its luck, so the deal is the unit of the interval.
+    return Interval.of(clustered_mean(values, deals, bounds=bounds))
+
+
+def _term(found: Sequence[tuple[int, float]], weight: float) -> TermMean:
+    deals, values = zip(*sorted(found), strict=True)
+    mean, ends = math.fsum(values) / len(values), _mean(values, deals)
+    return TermMean(mean=mean, weight=weight, low=ends.low, high=ends.high)
 
 
 class TrainingView(Protocol):

@@ -28,7 +28,7 @@ from trainers.algorithms.checkpoint_files import OPTIMIZER, merge_checkpoint
 from trainers.algorithms.learner import Learner
 from trainers.algorithms.lora import Lora
 from trainers.config.config import LORA_ALPHA, UpdateOptions
-from trainers.hosts.selection import check_device
+from trainers.hosts.embedded import check_device
 from trainers.pretrain.corpus import Demonstration, play_games
 from trainers.pretrain.recipe import Recipe, TeachSettings
 from trainers.pretrain.run import (

@@ -17,7 +17,7 @@ from pydantic import JsonValue
 
 from arena.core.errors import UsageError
 from arena.plugins.catalog import require
-from trainers.hosts.selection import check_device
+from trainers.hosts.embedded import check_device
 from trainers.pretrain.corpus import Demonstration, play_games
 from trainers.pretrain.examples import (
     PaddedBatch,

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import random
-import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
@@ -28,11 +27,11 @@ from arena.episodes.match import Match
 from arena.llm.service import LLMService
 from arena.llm.settings import Settings
 from trainers.config.config import GAMES_AT_ONCE, TrainConfig
-from trainers.loop.metrics import RolloutCounts
 from trainers.rollouts.trajectories import (
     GameFailed,
     RewardedEpisode,
     RewardFailed,
+    RolloutCounts,
     Score,
     attempts_of,
     check_context,
@@ -136,7 +135,6 @@ class Rollouts:
         Raises StopPlaying if no further game can be played.
         """
         version = step if version is None else version
-        started = time.monotonic()
         playing = StepInPlay(step, version, len(setups) * games, progress)
 
         async def rollout(number: int) -> dict[int, Trajectory] | GameFailed:
@@ -146,7 +144,6 @@ class Rollouts:
         # By number, not by completion: the order of the groups is the same in every run.
         results = [each async for each in run_jobs(range(playing.total), rollout, playing.total)]
         counts = playing.counts
-        counts.seconds_playing = time.monotonic() - started
         check_context(counts.replies, counts.context_overflow)
         groups = [
             _group(results[n * games : (n + 1) * games], seat)
@@ -344,14 +341,9 @@ class GroupSetup:
 
     seed: int
     specs: tuple[str, ...]
-    """SPECs by seat; the learner is NEWEST, or a checkpoint if several versions play."""
+    """SPECs by seat; the learner is NEWEST."""
     learners: tuple[int, ...]
     """The seats that are trained: one, or all in self-play."""
-
-    def with_learner(self, spec: str) -> GroupSetup:
-        """Return the same table with a SPEC in place of NEWEST."""
-        specs = tuple(spec if each == NEWEST else each for each in self.specs)
-        return replace(self, specs=specs)
 
 
 def schedule_step(
@@ -364,30 +356,15 @@ def schedule_step(
     """
     setups = []
     for k in range(config.groups_per_step):
-        # Number of the group in the run. Without a data set each group has a deal of its own.
-        place = step * config.groups_per_step + k
-        if config.dataset_size:
-            # place = epoch * dataset_size + index; each epoch has its own permutation.
-            epoch, index = divmod(place, config.dataset_size)
-            place = _permutation(config.dataset_size, config.seed, epoch)[index]
-        seed = first_deal(config.seed) + place
+        # Each group of the run has a deal of its own.
+        seed = first_deal(config.seed) + step * config.groups_per_step + k
         if config.self_play:
             # In self-play each seat is a learner: one setup gives a group per seat.
             setups.append(GroupSetup(seed, (NEWEST,) * seats, tuple(range(seats))))
             continue
-        # The label holds the step: a deal of the data set gets another table in each epoch.
         rng = stream(seed, f"table of step {step}")
         seat = rng.randrange(seats)
         others = mix.draw(seats - 1, pool, rng)
         # `others` are the other seats in their order; the learner is inserted at its seat.
         setups.append(GroupSetup(seed, (*others[:seat], NEWEST, *others[seat:]), (seat,)))
     return setups
-
-
-# Two: a step may reach from the end of one epoch into the next.
-@lru_cache(maxsize=2)
-def _permutation(size: int, seed: int, epoch: int) -> list[int]:
-    """Return the order of the data set's deals in one epoch."""
-    order = list(range(size))
-    stream(seed, f"epoch {epoch}").shuffle(order)
-    return order

@@ -1,4 +1,4 @@
-"""A finished game as data for training: attempts of its models, rewards, the trajectory of a seat.
+"""A finished game as data for training: attempts, counts, rewards, the trajectory of a seat.
 
 Imports neither ART nor torch, so that a worker, which computes rewards, starts quickly.
 """
@@ -8,12 +8,13 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from arena.agents.chat import Attempt, attempts_in
 from arena.core.action import CHANCE
 from arena.core.errors import ArenaError, StopPlaying, UsageError
 from arena.core.game import Game
+from arena.core.text import pluralize
 from arena.episodes.record import Episode
 from arena.llm.backend import Message
 from trainers.rewards import RewardBreakdown
@@ -31,14 +32,6 @@ def decided_attempts(episode: Episode, seat: int) -> Iterator[tuple[int, Attempt
 def attempts_of(episode: Episode, seat: int) -> Iterator[Attempt]:
     """Yield each request for a move of the seat's model, with its answer, in order."""
     return (attempt for _, attempt in decided_attempts(episode, seat))
-
-
-def belief_failures(episode: Episode, seat: int) -> Iterator[str]:
-    """Yield the causes for which the seat's provider gave no answer to a belief question."""
-    for ply in episode.plies:
-        stated = ply.decision.details.get("beliefs") if ply.player == seat else None
-        if isinstance(stated, dict) and stated.get("failure") == "provider_error":
-            yield str(stated.get("cause"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +136,68 @@ def _tokens(attempt: Attempt) -> tuple[SampledToken, ...]:
     return tuple(tokens)
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class RolloutResult:
+    """Result of one learning seat in one game."""
+
+    deal: int
+    """Seed of the deal. Games of one deal are not independent."""
+    reward: float
+    won: bool
+
+
+@dataclass(slots=True)
+class RolloutCounts:
+    """Statistics of the games of a step."""
+
+    games: int = 0
+    failed: int = 0
+    """Failed games. Each retry counts."""
+    replies: int = 0
+    legal: int = 0
+    decisions: int = 0
+    context_overflow: int = 0
+    """Decisions whose chat exceeded the model's context. They count as illegal replies."""
+    sampled: int = 0
+    """Tokens."""
+    prompt: int = 0
+    """Tokens."""
+    seconds_scoring: float = 0.0
+    results: list[RolloutResult] = field(default_factory=list)
+    """Results of all learning seats in finished games, in order of completion. Groups that are
+    dropped later are included."""
+    terms: dict[str, list[tuple[int, float]]] = field(default_factory=dict)
+    """Deal and value of each reward term, in order of completion."""
+    faults: list[str] = field(default_factory=list)
+    """The reason of each failed game."""
+    reward_faults: list[str] = field(default_factory=list)
+    """The reason of each game without a reward."""
+
+    def reward_warnings(self) -> list[str]:
+        """Return a line about the rewards that could not be computed, if there are any."""
+        if not self.reward_faults:
+            return []
+        times = pluralize(len(self.reward_faults), "time")
+        return [f"no reward {times}, and the groups are dropped: {self.reward_faults[0]}"]
+
+    def add_game(self, episode: Episode, seat: int, deal: int, breakdown: RewardBreakdown) -> None:
+        """Add the statistics of one learning seat of a finished game."""
+        # A request without an answer is not a reply; an overflow counts as an illegal one.
+        attempts = [one for one in attempts_of(episode, seat) if one.failure != "provider_error"]
+        overflows = sum(status.context_overflow for status in decision_statuses(episode, seat))
+        self.context_overflow += overflows
+        self.replies += len(attempts) + overflows
+        self.legal += sum(attempt.failure is None for attempt in attempts)
+        self.decisions += sum(
+            ply.player == seat and bool(ply.decision.details) for ply in episode.plies
+        )
+        self.sampled += sum(len(attempt.tokens) for attempt in attempts)
+        self.prompt += sum(attempt.prompt_tokens for attempt in attempts)
+        self.results.append(RolloutResult(deal, breakdown.reward, episode.outcome.is_winner(seat)))
+        for name, value in breakdown.terms.items():
+            self.terms.setdefault(name, []).append((deal, value))
+
+
 Score = Callable[[Episode, int], RewardBreakdown]
 """Reward of a seat for a finished game. Workers need a picklable one."""
 
@@ -190,9 +245,6 @@ def check_answers(episode: Episode) -> None:
         if failure and not details:
             raise GameFailed(f"seat {ply.player} failed: {failure}")
     for seat, spec in enumerate(episode.header.players):
-        for cause in belief_failures(episode, seat):
-            if cause != "context_length":
-                raise GameFailed(f"seat {seat} ({spec}): the belief question failed: {cause}")
         for attempt in attempts_of(episode, seat):
             if attempt.failure == "provider_error" and attempt.cause != "context_length":
                 reason = attempt.excerpt or attempt.cause

@@ -1,62 +1,76 @@
-"""A training run in words: its result in sentences, its tables, and all of it as a document.
-
-Every view prints these sentences, so each is worded once.
-"""
+"""A training run as a document: sentences, charts, tables, and games that training changed."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
+from math import isclose
+from pathlib import Path
 
 from pydantic import JsonValue
 
-from arena.agents.seating import default_opponent
+from arena.agents.display import ending
+from arena.agents.names import PlayerNames
+from arena.core.action import CHANCE
 from arena.core.errors import ArenaError
-from arena.core.outcome import WIN_RATE, ReturnScale
+from arena.core.game import Game
+from arena.core.outcome import WIN_RATE
 from arena.core.text import (
     decimal,
     duration_in_words,
     percentage,
     pluralize,
     printable,
-    shorten,
+    short_count,
 )
+from arena.episodes.replay import Replay, Walked, read_replay
 from arena.evaluation.document import (
+    ChartAxis,
     Document,
     Grid,
+    LineChart,
     Section,
     Sentence,
+    Series,
     amount,
     json_text,
-    number,
     options_in_words,
     par_text,
     percent,
+    percent_tick,
+    plain_tick,
+    points_of,
+    points_tick,
 )
 from arena.evaluation.records import Interval
 from arena.plugins.catalog import make_game
-from trainers.config.config import BUNDLED, TrainConfig
-from trainers.credit import Credit
-from trainers.rewards import default_reward
-from trainers.runs import charts
-from trainers.runs.partings import partings
-from trainers.runs.records import HeldOutResult, StepRecord
+from trainers.config.config import TrainConfig
+from trainers.runs.records import RunFiles, StepRecord
+from trainers.runs.sentences import checkpoint_name, facts, headline, mean_name, notes
 from trainers.runs.training_run import CheckpointEvaluation, TrainingRun, finite
 
+PHASES = ("rollouts", "rewards", "update", "saving", "evaluation", "other")
+"""Parts of a step's duration, in drawing order."""
+BEFORE, AFTER = "before", "after"
+"""Folders of replays: of the starting policy, and of the newest checkpoint on the same deals."""
+SHOWN = 2
+"""Games that are shown: the first ones that part, so that nobody chooses them."""
+_SEATS = PlayerNames(())
+"""Names of seats for people, who count them from 1."""
+Points = Mapping[int, Interval]
+"""A quantity by step. An unknown value is an Interval without a value."""
 MAX_ROWS = 400
 """Rows of the table of steps. A longer run shows every n-th step."""
-MAX_WARNINGS = 100
 MAX_FACTS = 3
 """Options of the game below the title; all are among the settings."""
-LINE_METRICS = ("loss", "entropy", "kl")
-"""Update metrics in the line of a step. The others are in metrics.jsonl."""
 
 
 def document(run: TrainingRun) -> Document:
     """Return what every writer shows of a run. Of a repeated step the later record counts."""
     records = sorted({row.step: row for row in run.records}.values(), key=lambda row: row.step)
     run = replace(run, records=records)
-    config, sections = run.config or TrainConfig(), [*charts.sections(run)]
+    config, drawn = run.config or TrainConfig(), [*charts(run)]
     return Document(
         # The folder may have been renamed or moved since the run was started.
         title=f"Training · {config.game} · {run.name}",
@@ -64,10 +78,9 @@ def document(run: TrainingRun) -> Document:
         headline=[Sentence.plain(text) for text in headline(run)],
         notes=notes(run),
         sections=[
-            *sections[:1],
+            *drawn[:1],
             *_differences(run),
-            *sections[1:],
-            *_warnings(run),
+            *drawn[1:],
             *_evaluations(run),
             *_settings(config),
             *_steps(run),
@@ -103,17 +116,8 @@ def _settings(config: TrainConfig) -> list[Section]:
     return [Section("Settings", [grid], is_folded=True)]
 
 
-def _warnings(run: TrainingRun) -> list[Section]:
-    rows = []
-    for text, numbers in [*warnings(run).items()][:MAX_WARNINGS]:
-        steps = ", ".join(map(str, numbers[:8]))
-        more = f" and {len(numbers) - 8} more" if len(numbers) > 8 else ""
-        rows.append((shorten(text, 400), steps + more))
-    return [Section("Warnings", [Grid("Warnings", ("warning", "steps"), rows)])] if rows else []
-
-
 def _steps(run: TrainingRun) -> list[Section]:
-    rows = charts.played(run.records)
+    rows = played(run.records)
     every = -(-len(rows) // MAX_ROWS) or 1  # ceil(rows / MAX_ROWS).
     title = "Steps" if every == 1 else f"Steps: one in {every}; metrics.jsonl has all"
     grid = replace(steps(rows[::every], run.par), title=title)
@@ -137,8 +141,8 @@ def steps(records: Sequence[StepRecord], par: float | None) -> Grid:
             decimal(finite(row.reply_tokens), 1),
             _metric(row.update, "entropy"),
             _metric(row.update, "kl"),
-            decimal(charts.sampling_rate(row), 0),
-            decimal(charts.training_rate(row), 0),
+            decimal(sampling_rate(row), 0),
+            decimal(training_rate(row), 0),
             decimal(finite(row.seconds), 1),
         )
         for row in records
@@ -191,186 +195,219 @@ def _default_options(game: str) -> dict[str, JsonValue]:
         return {}
 
 
-# Sentences
+# Charts
 
 
-def step_line(record: StepRecord, total_steps: int) -> str:
-    """Return a step in one line. Step 0 has no training games."""
-    facts = ["the starting policy"] if record.step == 0 else []
-    if record.reward.value is not None:
-        facts.append(f"reward {number(record.reward, 2, signed=True)}")
-    if record.win_rate.value is not None:
-        facts.append(f"won {percent(record.win_rate)} of {pluralize(record.games, 'game')}")
-    groups = record.groups
-    if groups.trained or groups.dropped:
-        dropped = f" ({groups.dropped} dropped)" if groups.dropped else ""
-        facts.append(pluralize(groups.trained, "group") + dropped)
-    if record.legal_rate is not None:
-        facts.append(f"{percentage(record.legal_rate)} legal")
-    facts += [f"{name} {record.update[name]:.3g}" for name in LINE_METRICS if name in record.update]
-    if record.evaluation:
-        scale = record.evaluation.scale
-        name = "win-rate delta" if scale.is_win_rate else f"{scale.name} delta"
-        delta = amount(record.evaluation.delta, scale, signed=True)
-        best = ", the best so far" if record.best else ""
-        deals = pluralize(record.evaluation.games, "held-out deal")
-        facts.append(f"{name} {delta} on {deals}{best}")
-    if record.cost:
-        facts.append(f"${record.cost:.4f}")
-    facts.append(f"{finite(record.seconds) or 0.0:.1f} s")
-    return f"step {record.step}/{total_steps}: {', '.join(facts)}"
+def charts(run: TrainingRun) -> Iterator[Section]:
+    """Yield all charts of a run with a known value, the most important first.
 
-
-def facts(run: TrainingRun) -> list[str]:
-    """Return the progress, the duration and the number of games."""
-    words = [f"{run.config.text_level} in the prompt"] if run.config else []
-    of = f" of {run.total_steps}" if run.total_steps else ""
-    words.append(f"step {run.state.step}{of}")
-    if run.seconds:
-        words.append(duration_in_words(run.seconds))
-    if run.games:
-        words.append(pluralize(run.games, "game"))
-    return [*words, *([run.state.phase] if run.state.phase else []), run.state.status]
-
-
-def headline(run: TrainingRun) -> list[str]:
-    """Return the result, how it was measured and what was trained; the main sentence first.
-
-    The final deals take precedence: they did not select the best checkpoint.
+    All charts span the whole run, so that their steps are in line.
     """
-    results = run.final_evaluations()
-    # If the newest checkpoint is the best one, both results are equal: name it once.
-    if len({one.model_dump_json(exclude={"checkpoint", "step"}) for one in results}) == 1:
-        results = results[:1]
-    if not results:
-        results = [one for one in run.learning_curve() if one.step][-1:]
-    if run.state.exploitability and not results:
-        return [exploitability_line(run), setup(run)]
-    if not results and run.state.phase:
-        return [f"Now {printable(run.state.phase)}; the first step follows.", setup(run)]
-    if not results:
-        return ["No checkpoint has been evaluated yet, so no gain is known.", setup(run)]
-    deals = pluralize(results[0].games, "deal")
-    return [
-        *([exploitability_line(run)] if run.state.exploitability else []),
-        *(verdict(one) for one in results[:2]),
-        f"Both policies played the same {deals} in the same seats. These deals were not used in "
-        "training.",
-        setup(run),
+    records = run.records
+    last = max([1, run.total_steps or 0, *(record.step for record in records)])
+    axis = ChartAxis("step", -0.02 * last, 1.02 * last, whole=True)
+    reward, *terms = _rewards(records, axis)
+    entropies = _values(records, lambda record: record.update.get("entropy"))
+    entropy = _line("Entropy", "nats per sampled token", entropies, axis, 1)
+    legal_rates = _values(records, lambda record: record.legal_rate)
+    legal = _line("Legal replies", "share of all replies", legal_rates, axis, 4, percent_tick)
+    seconds = _values(records, lambda record: finite(record.seconds))
+    times = _line("Time of a step", "seconds", seconds, axis, 0)
+    learning = (_delta(records, axis), _win_rate(records, axis), reward, entropy, legal)
+    for title, about, lines, is_folded in (
+        ("How it learned", "", learning, False),
+        ("What it cost", cost(run), (times,), False),
+        ("Terms of the reward", "Means, without their weights.", terms, True),
+    ):
+        known = [chart for chart in lines if chart is not None]
+        flat = [chart.title for chart in known if is_flat(chart)]
+        unchanged = f"Unchanged in all steps: {', '.join(flat)}." if flat else ""
+        if shown := [chart for chart in known if not is_flat(chart)]:
+            yield Section(title, (), shown, (), f"{about} {unchanged}".strip(), is_folded)
+
+
+def cost(run: TrainingRun) -> str:
+    """Return the time by its parts, the games, the tokens and the price of a run in a sentence."""
+    rows = played(run.records)
+    splits = [time_split(record) for record in rows]
+    spent = {name: sum(split.get(name, 0.0) for split in splits) for name in PHASES}
+    total = sum(spent.values()) or 1.0
+    shares = [
+        f"{name} {percentage(part / total)}" for name, part in spent.items() if part > total / 100
     ]
+    facts = [
+        f"{duration_in_words(run.seconds)} ({', '.join(shares)})",
+        pluralize(run.games, "game"),
+        f"{short_count(sum(row.tokens.sampled for row in rows))} tokens sampled",
+        f"{short_count(sum(row.tokens.trained for row in rows))} trained",
+    ]
+    if price := sum(record.cost or 0.0 for record in run.records):
+        facts.append(f"${price:.2f} for hosted models")
+    return f"{', '.join(facts)}."
 
 
-def exploitability_line(run: TrainingRun) -> str:
-    """Return the exact exploitability of the mixture, the newest weights and the start."""
-    game = run.make_game()
-    unit = f" {game.return_scale.unit}" if game else ""
-    found = {n: f"{decimal(v, 3)}{unit}" for n, v in run.state.exploitability.items()}
-    return (
-        f"Exploitability, exactly: {found['mixture']} a game as the mixture of the kept "
-        f"checkpoints, {found['newest']} with the newest weights alone, {found['start']} at the "
-        "start."
-    )
+def is_flat(chart: LineChart) -> bool:
+    """Return whether a chart of several steps shows one value only."""
+    points = [point for line in chart.lines for point in line.points]
+    values = [end for p in points for end in (p.y, p.low, p.high) if end is not None]
+    return len(points) > 1 and isclose(min(values), max(values), rel_tol=1e-9)
 
 
-def verdict(evaluation: CheckpointEvaluation) -> str:
-    """Return whether the mean return changed, by the interval of the paired difference.
+def _line(
+    title: str,
+    about: str,
+    points: Points,
+    axis: ChartAxis,
+    color: int,
+    form: Callable[[float], str] = plain_tick,
+    effect: bool = False,
+) -> LineChart | None:
+    """Return the chart of one quantity, or None if no value is known.
 
-    In a game of wins it is the win rate.
+    An `effect` has a dashed line at 0. It is measured rarely: each point has a marker and a bar.
     """
-    delta, scale = evaluation.delta, evaluation.scale
-    name, measure = checkpoint_name(evaluation), mean_name(scale)
-    if delta.value is None:
-        return f"The {measure} of the {name} could not be measured."
-    rates, size = _from_to(evaluation), amount(delta, scale, signed=True)
-    if delta.low is None or delta.high is None:
-        return f"The {measure} on held-out deals went {rates} ({name}): {size}, interval unknown."
-    # The verdict depends on the interval only, never on the size of the value.
-    if delta.low <= 0 <= delta.high:
-        return (
-            f"The {measure} on held-out deals went {rates} ({name}): {size}. The 95 % interval "
-            "includes 0, so this is not evidence of a change."
-        )
-    direction = "rose" if delta.low > 0 else "fell"
-    return f"The {measure} on held-out deals {direction} {rates} ({name}): {size}."
+    known = points_of({step: _finite_ends(point) for step, point in points.items()})
+    if not known:
+        return None
+    series = Series(known, color, marker=0 if effect else None, bars=effect)
+    # A share is never below 0 or above 1, and neither is the axis.
+    bounds = (0.0, 1.0) if form is percent_tick else None
+    y = ChartAxis(format=form, ticks=4, bounds=bounds)
+    return LineChart(title, about, [series], axis, y, reference=0.0 if effect else None)
 
 
-def delta_line(result: HeldOutResult) -> str:
-    """Return `+21 points [+15, +27] on 400 deals, from 41 % to 62 %`."""
-    delta = amount(result.delta, result.scale, signed=True)
-    return f"{delta} on {pluralize(result.games, 'deal')}, {_from_to(result)}"
+def _win_rate(records: Sequence[StepRecord], axis: ChartAxis) -> LineChart | None:
+    """Return the win rate of the training games."""
+    points = {record.step: record.win_rate for record in played(records)}
+    about = "of a step's games; band: 95 % interval"
+    return _line("Win rate in training", about, points, axis, 0, percent_tick)
 
 
-def _from_to(result: HeldOutResult) -> str:
-    """Return `from 41 % to 62 %`."""
-    ends = (result.start_result, result.result)
-    start, end = (value_only(each, result.scale) for each in ends)
-    return f"from {start} to {end}"
+def _delta(records: Sequence[StepRecord], axis: ChartAxis) -> LineChart | None:
+    """Return the difference to the starting policy on held-out deals, of returns or win rates."""
+    evaluations = [(row.step, row.evaluation) for row in records if row.evaluation]
+    points = {step: evaluation.delta for step, evaluation in evaluations}
+    scale = evaluations[-1][1].scale if evaluations else WIN_RATE
+    unit = "points " if scale.is_win_rate else f"{scale.unit} " if scale.unit else ""
+    about = f"{unit}over the starting policy on held-out deals; bars: 95 % interval"
+    title = "Win-rate delta" if scale.is_win_rate else f"Delta of the mean {scale.name}"
+    form = points_tick if scale.is_win_rate else plain_tick
+    return _line(title, about, points, axis, 2, form, effect=True)
 
 
-def mean_name(scale: ReturnScale) -> str:
-    """Return `win rate`, or `mean return` and the like."""
-    return scale.name if scale.is_win_rate else f"mean {scale.name}"
+def _rewards(records: Sequence[StepRecord], axis: ChartAxis) -> Iterator[LineChart | None]:
+    """Yield the weighted reward, then the mean of each term without its weight."""
+    steps = played(records)
+    points = {record.step: record.reward for record in steps}
+    yield _line("Reward", "with weights; band: 95 % interval", points, axis, 0)
+    for name in dict.fromkeys(name for record in steps for name in record.terms):
+        terms = {record.step: record.terms[name] for record in steps if name in record.terms}
+        # The weight of the last step: a resumed run cannot change it.
+        weight = [term.weight for term in terms.values()][-1]
+        means = {step: term.interval for step, term in terms.items()}
+        yield _line(printable(name), f"weight {weight:g}", means, axis, 3)
 
 
-def checkpoint_name(evaluation: CheckpointEvaluation) -> str:
-    """Return `step 50`, or `best checkpoint, step 50` for a final evaluation."""
-    if evaluation.final and evaluation.step is not None:
-        return f"{printable(evaluation.checkpoint)}, step {evaluation.step}"
-    return printable(evaluation.checkpoint)
+def _values(records: Sequence[StepRecord], value: Callable[[StepRecord], float | None]) -> Points:
+    return {record.step: Interval(value=value(record)) for record in played(records)}
 
 
-def value_only(interval: Interval, scale: ReturnScale = WIN_RATE) -> str:
-    """Return a result without its interval: `41 %`, `−0.17 chips`."""
-    return amount(Interval(value=interval.value, n=interval.n), scale)
+def _finite_ends(interval: Interval) -> Interval:
+    """Return the interval; without both ends if one of them is unknown."""
+    if interval.low is None or interval.high is None:
+        return Interval(value=interval.value, n=interval.n)
+    return interval
 
 
-def setup(run: TrainingRun) -> str:
-    """Return what was trained, against whom and for which reward; defaults by their names."""
-    config, game = run.config or TrainConfig(), run.make_game()
-    model = printable(_base_model(config))
-    subject = f"{model[:1].upper() + model[1:] if ' ' in model else model} was trained"
-    # A game whose plugin is not installed does not tell its defaults.
-    opponents = config.opponents or (default_opponent(game) if game else "its default opponent")
-    others = "in every seat" if config.self_play else f"against {printable(opponents)}"
-    name = Credit.parse(config, game).name if game else "game"
-    reward = config.reward or (default_reward(game, name) if game else "of the game")
-    credit = " and judged decisions" if name == "judged" else ""
+def played(records: Sequence[StepRecord]) -> list[StepRecord]:
+    """Return the records of steps with training games; the starting policy has none."""
+    return [record for record in records if record.games]
+
+
+def time_split(record: StepRecord) -> dict[str, float]:
+    """Return the seconds of a step by phase; the unmeasured part is `other`."""
+    # Games are scored while others are played; the record already counts that time as rewards only.
+    measured = {name: max(0.0, finite(seconds) or 0.0) for name, seconds in record.time.items()}
+    split = {name: measured.get(name, 0.0) for name in PHASES}
+    total = max(0.0, finite(record.seconds) or 0.0, sum(measured.values()))
+    # Rounding may make the sum of the phases exceed the total.
+    split["other"] = max(0.0, total - sum(split.values()))
+    return split
+
+
+def sampling_rate(record: StepRecord) -> float | None:
+    """Return sampled tokens per second of the rollouts; None if nothing was sampled."""
+    return _per_second(record.tokens.sampled, record.time.get("rollouts"))
+
+
+def training_rate(record: StepRecord) -> float | None:
+    """Return tokens computed per second of the update; None if there was no update."""
+    # A remote host reports the trained tokens only, not those it computed.
+    tokens = record.tokens.computed or record.tokens.trained
+    return _per_second(tokens, record.time.get("update"))
+
+
+def _per_second(count: int, seconds: float | None) -> float | None:
+    # No rate for an unknown, broken or zero duration, and none for a count of 0.
+    seconds = finite(seconds)
+    return count / seconds if seconds and count else None
+
+
+# Games that part
+
+
+def partings(files: RunFiles) -> Iterator[Grid]:
+    """Yield a table for each of the first games in which the trained model decides otherwise."""
+    paths = sorted((files.replays / BEFORE).glob("*.jsonl"))
+    grids = (_parting(path, files.replays / AFTER / path.name) for path in paths)
+    yield from islice(filter(None, grids), SHOWN)
+
+
+def _parting(before: Path, after: Path) -> Grid | None:
+    """Return both decisions where two games of one deal part; None if they do not."""
+    try:
+        replays = read_replay(before), read_replay(after)
+        game, pairs = replays[0].make_game(), zip(*(each.walk() for each in replays), strict=False)
+        for first, second in pairs:
+            if str(first.ply.decision.action) != str(second.ply.decision.action):
+                break
+        else:
+            return None
+        if CHANCE in (first.ply.player, second.ply.player):
+            return None
+        courses = [_course(game, *each) for each in zip(replays, (first, second), strict=True)]
+    except (ArenaError, OSError):
+        return None  # A replay was deleted, or its game is no longer installed.
+    seat = _SEATS.of(first.ply.player)
+    title = f"Deal {replays[0].header.seed}, {seat} in turn {first.turn_before}"
+    names = ("decision", "judged exactly", "end of the game", "replay")
+    rows = [(name, *texts) for name, *texts in zip(names, *courses, strict=True) if any(texts)]
+    return Grid(title, ["", "before training", "after training"], rows)
+
+
+def _course(game: Game, replay: Replay, parted: Walked) -> Sequence[str]:
+    """Return a decision, its judgement by exact knowledge, how the game ended, and its replay."""
+    ply, outcome = parted.ply, replay.outcome
+    texts = (
+        str(ply.decision.action),
+        _judgement(game, replay, ply.number, ply.player),
+        ending(game, outcome.outcome) if outcome else "",
+    )
     return (
-        f"{subject} by GRPO with {config.groups_per_step} deals × {config.rollouts_per_group} "
-        f"games per step, {others}, with the reward {printable(reward)}{credit}."
+        *map(_SEATS.text, texts),
+        f"{replay.path.parent.name}/{replay.path.name}, position {ply.number}",
     )
 
 
-def notes(run: TrainingRun) -> list[str]:
-    """Return limitations that a reader must know before the results."""
-    state, sentences = run.state, []
-    if state.reason:
-        sentences.append(f"The run was stopped early: {state.reason}.")
-    elif state.status in ("interrupted", "running"):
-        sentences.append(f"The run is {state.status}. This report covers {state.step} steps.")
-    failed = sum(record.failed for record in run.records)
-    if failed:
-        sentences.append(f"{pluralize(failed, 'game')} failed.")
-    # Step 0 plays no training games and does not count.
-    idle = sum(record.games > 0 and not record.groups.trained for record in run.records)
-    if idle:
-        sentences.append(f"{pluralize(idle, 'step')} trained on nothing: all groups were dropped.")
-    return sentences
-
-
-def warnings(run: TrainingRun) -> dict[str, list[int]]:
-    """Return the warnings of all steps, each once, with the steps in which it was given."""
-    steps: dict[str, list[int]] = {}
-    for record in run.records:
-        for text in record.warnings:
-            steps.setdefault(text, []).append(record.step)
-    return steps
-
-
-def _base_model(config: TrainConfig) -> str:
-    """Return the base model of a run, also if the settings leave it to the host."""
-    if config.base_model:
-        return config.base_model
-    if config.trainer_host not in ("auto", "embedded"):
-        return f"the default model of the host {config.trainer_host}"
-    return BUNDLED.get(config.game, "a new small model")
+def _judgement(game: Game, replay: Replay, number: int, player: int) -> str:
+    """Return what the game's exact knowledge says of one decision; empty if it says nothing."""
+    assessor = game.analysis.assessor((player,))
+    if assessor is None:
+        return ""
+    for walked in replay.walk():
+        assessments = [each for each in assessor.ply(walked.ply) if each.ply == number]
+        comments = filter(None, map(game.analysis.comment, assessments))
+        # The judgement of a turn may come some plies later.
+        if texts := [comment.text for comment in comments]:
+            return " ".join(texts)
+    return ""

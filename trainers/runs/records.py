@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -253,3 +254,12 @@ def as_json(model: BaseModel) -> dict[str, JsonValue]:
     """Return the model as JSON data; numbers that are not finite become null."""
     data: dict[str, JsonValue] = json.loads(model.model_dump_json())
     return data
+
+
+def finite_metrics(update: Mapping[str, object]) -> dict[str, float]:
+    """Return the metrics that are finite numbers; a host may report other values."""
+    return {
+        name: float(value)
+        for name, value in update.items()
+        if isinstance(value, int | float) and math.isfinite(value)
+    }

@@ -288,7 +288,7 @@ class TrainingRun:
     @property
     def total_steps(self) -> int | None:
         """Number of steps of the whole run; None if the config is unknown."""
-        return self.config.total_steps if self.config else None
+        return self.config.steps if self.config else None
 
     @property
     def status(self) -> str:

@@ -24,8 +24,7 @@ from backends.openai_http import ModelCard, ModelList, check_url
 from backends.provider_errors import extract_message, safe_excerpt, status_error
 from backends.server import shared_adapters
 from trainers.config.config import FULL_WEIGHTS, OWNED_SERVERS, TrainConfig
-from trainers.hosts.host import HostRequest
-from trainers.hosts.selection import art_server
+from trainers.hosts.host import HostRequest, art_server
 from trainers.weight_sync.server_process import HOST, ServerProcess
 
 TIMEOUT = httpx.Timeout(120.0, connect=10.0)

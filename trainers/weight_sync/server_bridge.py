@@ -24,11 +24,10 @@ from tenacity import AsyncRetrying, retry_if_exception, stop_after_delay, wait_e
 from arena.core.errors import BackendError, StopPlaying, UsageError
 from arena.llm.backend import Backend, Completion, Request
 from backends.embedded.architecture import ADAPTER
-from trainers.hosts.embedded_trainer import EmbeddedTrainer
+from trainers.hosts.embedded_trainer import EmbeddedTrainer, InProcess
 from trainers.hosts.host import HostRequest
 from trainers.hosts.policy import HostedPolicy, ServedWeights, inference_server
 from trainers.trajectory import TrajectoryGroup
-from trainers.weight_sync.bridge import InProcess
 from trainers.weight_sync.model_server import adapters_folder, server_of_run
 from trainers.weight_sync.weight_proof import (
     PROBE,

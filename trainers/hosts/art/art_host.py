@@ -5,18 +5,20 @@ ART's errors become ArenaErrors: one line, and whether a retry is safe.
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from arena.core.errors import ArenaError, BackendError
+from arena.core.errors import ArenaError, BackendError, UsageError
 from arena.plugins.catalog import require
 from backends.openai_http import HTTPBackend
 from backends.provider_errors import safe_excerpt
 from trainers.hosts.host import EMBEDDED_ONLY, HostRequest, require_open
 from trainers.hosts.policy import HostedPolicy, ServedWeights, inference_server
-from trainers.loop.metrics import finite_metrics
+from trainers.runs.records import finite_metrics
 from trainers.trajectory import TrajectoryGroup
 
 if TYPE_CHECKING:
@@ -32,7 +34,7 @@ DEFAULT_MODEL = "OpenPipe/Qwen3-14B-Instruct"
 PACKAGES = ("art", "openai", "torch", "transformers")
 UNSUPPORTED = {
     **dict.fromkeys(
-        ("entropy_coef", "tokens_per_batch", "gradient_checkpointing", "precision", "async_steps"),
+        ("entropy_coef", "tokens_per_batch", "gradient_checkpointing", "precision"),
         EMBEDDED_ONLY,
     ),
     "credit": "ART gives each game one advantage; take --credit game",
@@ -146,3 +148,17 @@ class ArtHost(ABC):
     @abstractmethod
     async def _serve(self, step: int | None) -> ServedWeights:
         """Make the weights of a step (None: the newest) available at the server."""
+
+
+def is_hub_id(base_model: str) -> bool:
+    """Return whether this is a Hugging Face id (OWNER/NAME), not a folder or a bundled model."""
+    return (
+        bool(re.fullmatch(r"[\w.-]+/[\w.-]+", base_model, re.ASCII))
+        and not Path(base_model).exists()
+    )
+
+
+def raise_problems(host: str, problems: Sequence[str]) -> None:
+    """Raise UsageError with all problems in one message; empty strings are ignored."""
+    if known := "; and ".join(filter(None, problems)):
+        raise UsageError(f"--trainer-host {host} cannot run here: {known}")

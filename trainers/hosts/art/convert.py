@@ -1,4 +1,4 @@
-"""ART's own classes (openpipe-art 0.5.18), and our trajectories and settings as ART's, both ways.
+"""ART's own classes (openpipe-art 0.5.18), and our trajectories and settings as ART's.
 
 The import takes seconds, loads transformers and torch, and patches transformers, so only modules
 that need ART import this one, and no other imports ART first. `art.local` is never imported here:
@@ -13,23 +13,22 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, cast, get_args
+from typing import TYPE_CHECKING, Any
 from unittest.mock import MagicMock, patch
 
 from pydantic import JsonValue
 
 from arena.core.errors import ArenaError
-from arena.llm.backend import Message, Role
 from arena.plugins.catalog import require
 from trainers.config.config import TrainConfig, UpdateOptions
-from trainers.trajectory import SampledToken, Trajectory, TrajectoryGroup, Turn
+from trainers.trajectory import Trajectory, TrajectoryGroup, Turn
 
 if TYPE_CHECKING:
     from art.dev import InternalModelConfig
@@ -85,7 +84,6 @@ with patch.dict(os.environ, QUIET):
     from art import TrainableModel
     from art import Trajectory as ArtTrajectory
     from art import TrajectoryGroup as ArtGroup
-    from art.backend import Backend
     from art.trajectories import History
     from art.types import TrainResult
     from openai.types.chat.chat_completion import Choice
@@ -94,13 +92,11 @@ with patch.dict(os.environ, QUIET):
 __all__ = [
     "ArtGroup",
     "ArtTrajectory",
-    "Backend",
     "Choice",
     "History",
     "TrainResult",
     "TrainableModel",
     "art_folder",
-    "from_art",
     "import_model_config",
     "to_art",
     "trainable_model",
@@ -231,62 +227,3 @@ def choice_of(turn: Turn) -> Choice:
             "prompt_token_ids": list(turn.prompt_ids),
         }
     )
-
-
-def from_art(group: ArtGroup) -> TrajectoryGroup:
-    """Return ART's group as ours.
-
-    Raises ArenaError if a token of an answer has no id.
-    """
-    return TrajectoryGroup(
-        tuple(_trajectory_from_art(each) for each in group.trajectories),
-        failures=tuple(each.message for each in group.exceptions),
-    )
-
-
-def _trajectory_from_art(trajectory: ArtTrajectory) -> Trajectory:
-    histories = [trajectory.messages_and_choices]
-    histories += [each.messages_and_choices for each in trajectory.additional_histories]
-    turns = tuple(turn for items in histories for turn in _turns(items))
-    metrics = {name: float(value) for name, value in trajectory.metrics.items()}
-    return Trajectory(turns, trajectory.reward, metrics)
-
-
-def _turns(items: Iterable[Any]) -> Iterator[Turn]:
-    """Yield the answers of one history that can be trained."""
-    new, starts = list[Message](), True
-    for item in items:
-        if not isinstance(item, Choice):
-            role = item["role"] if item["role"] in get_args(Role) else "user"
-            new.append(Message(cast("Role", role), str(item.get("content") or "")))
-            continue
-        text, tokens = item.message.content or "", sampled_tokens(item)
-        if not tokens:
-            # An answer without log-probabilities cannot be trained and is context.
-            new.append(Message("assistant", text))
-            continue
-        prompt = (item.model_extra or {}).get("prompt_token_ids") or ()
-        yield Turn(tuple(new), text, tokens, tuple(prompt), starts, item.finish_reason)
-        new, starts = [], False
-
-
-def sampled_tokens(choice: Choice) -> tuple[SampledToken, ...]:
-    """Return the sampled tokens; empty without log-probabilities, since it cannot be trained.
-
-    Raises ArenaError if the server returned texts of tokens in place of ids.
-    """
-    if choice.logprobs is None or not choice.logprobs.content:
-        return ()
-    tokens = []
-    for token in choice.logprobs.content:
-        # OpenAI's API has no field for token ids; vLLM writes them as the token's text.
-        prefix, _, number = token.token.partition(":")
-        if prefix != "token_id" or not number.isdigit():
-            raise ArenaError(
-                f"a token of the answer has no id ({token.token!r}): the server must return tokens "
-                "as token_id:N (arena serve, vLLM: --return-tokens-as-token-ids)"
-            )
-        # Other servers report one number per token, which is then taken for both.
-        policy_logprob = (token.model_extra or {}).get("policy_logprob", token.logprob)
-        tokens.append(SampledToken(int(number), token.logprob, policy_logprob))
-    return tuple(tokens)

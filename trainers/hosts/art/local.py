@@ -8,9 +8,13 @@ adapter gives it here, on the CPU, since the GPU is in use: the proof of `--weig
 from __future__ import annotations
 
 import asyncio
+import os
+import shlex
 import shutil
 import time
 from collections.abc import Callable, Collection, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,23 +23,16 @@ from pydantic import SecretStr
 from torch import Tensor
 
 from arena.core.errors import ArenaError, BackendError, StopPlaying, UsageError
+from arena.plugins.catalog import install_command
 from backends.embedded.architecture import parse_architecture, read_model_config
 from backends.embedded.layers import adapt, read_state_dict
 from backends.embedded.tokenizer import ChatTokenizer
 from backends.provider_errors import safe_excerpt
 from trainers.config.config import DEFAULT_LORA_RANK, LORA_ALPHA, MADE_BASES
-from trainers.hosts.art.art_host import UNSUPPORTED, ArtHost
+from trainers.hosts.art.art_host import UNSUPPORTED, ArtHost, is_hub_id, raise_problems
 from trainers.hosts.art.convert import art_folder, import_model_config, trainable_model
 from trainers.hosts.host import EMBEDDED_ONLY, HostRequest, check_supported, require_open
 from trainers.hosts.policy import ServedWeights
-from trainers.hosts.selection import (
-    cuda_problem,
-    disk_problem,
-    is_hub_id,
-    packages_problem,
-    raise_problems,
-    runtime_problem,
-)
 from trainers.runs.records import RunFiles
 from trainers.trajectory import TrajectoryGroup
 from trainers.weight_sync.model_server import ModelServer, served_rank
@@ -48,6 +45,17 @@ if TYPE_CHECKING:
 
     from trainers.config.config import TrainConfig
 
+LOCAL_PACKAGES = (
+    "accelerate", "bitsandbytes", "peft", "pyarrow", "torch", "torchao", "transformers", "trl",
+    "unsloth", "unsloth_zoo", "wandb",
+)  # fmt: skip
+"""The packages of openpipe-art[backend] that training imports."""
+LOCAL_TORCH = "2.10"
+"""openpipe-art[backend] 0.5.18 pins torch 2.10.0; the embedded host runs on another version."""
+RUNTIME_VARIABLE = "ART_VLLM_RUNTIME_BIN"
+RUNTIME_CACHE_VARIABLE = "ART_VLLM_RUNTIME_CACHE_DIR"
+FREE_GB = 10.0
+"""Free disk space without which a base model or vLLM's environment has no room."""
 CHECKPOINT_FILES = ["*.json", "*.jinja", "*.safetensors"]
 """Files of a model at the hub that a proof reads."""
 DEFAULT_SEQUENCE_LENGTH = 32_768
@@ -205,6 +213,65 @@ class LocalHost(ArtHost):
     def _folder(self) -> Path:
         config, folder = self._request.config, art_folder(self._request.folder.absolute())
         return folder / config.project / "models" / config.experiment
+
+
+def cuda_problem() -> str:
+    """Return why no CUDA device can be used; empty if one can."""
+    if find_spec("torch") is None:
+        return "torch is not installed"
+    import torch
+
+    if torch.cuda.is_available():
+        return ""
+    build = f"CUDA {torch.version.cuda}" if torch.version.cuda else "CPU"
+    return f"there is no CUDA device (torch {torch.__version__}, a {build} build)"
+
+
+def packages_problem() -> str:
+    """Return which packages of openpipe-art[backend] are missing, and the remedy."""
+    missing = [name for name in LOCAL_PACKAGES if find_spec(name) is None]
+    if not missing:
+        return ""
+    problem = f"openpipe-art[backend] is not installed (missing: {', '.join(missing)})"
+    try:
+        torch = version("torch")
+    except PackageNotFoundError:
+        torch = ""
+    if torch and not torch.startswith(LOCAL_TORCH):
+        problem += (
+            f", and it cannot be added here: it needs torch {LOCAL_TORCH}, and the embedded host "
+            f"has installed torch {torch}; create a new virtual environment and run there"
+        )
+    return f"{problem}: {install_command('gpu')}"
+
+
+def runtime_problem() -> str:
+    """Return why ART cannot start its vLLM, which has an environment of its own."""
+    if command := os.environ.get(RUNTIME_VARIABLE):
+        # The variable holds a command with arguments, of which the first word is the program.
+        program = (shlex.split(command) or [""])[0]
+        if shutil.which(program):
+            return ""
+        return f"{RUNTIME_VARIABLE}={command}: there is no such program"
+    cache = os.environ.get(RUNTIME_CACHE_VARIABLE) or "~/.cache/art/vllm_runtime"
+    installed = Path(cache).expanduser().glob("*/.venv/bin/art-vllm-runtime-server")
+    if shutil.which("uv") or any(installed):
+        return ""
+    return (
+        "`uv` is not installed; ART uses it to create vLLM's own environment, once, over the "
+        f"network (pip install uv, or set {RUNTIME_VARIABLE} to an art-vllm-runtime-server)"
+    )
+
+
+def disk_problem(folder: Path) -> str:
+    """Return where less than FREE_GB are free: in the run's folder, or at home for models."""
+    for place in (folder.absolute(), Path.home()):
+        # The folder of the run may not exist yet: its nearest existing parent is on the same disk.
+        existing = next(path for path in (place, *place.parents) if path.exists())
+        free = shutil.disk_usage(existing).free / 1e9
+        if free < FREE_GB:
+            return f"only {free:.1f} GB are free in {existing}; at least {FREE_GB:g} GB are needed"
+    return ""
 
 
 def delete_later_checkpoints(checkpoints: Path, step: int) -> None:

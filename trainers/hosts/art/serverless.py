@@ -23,10 +23,11 @@ from trainers.hosts.art.art_host import (
     PACKAGES,
     UNSUPPORTED,
     ArtHost,
+    is_hub_id,
+    raise_problems,
 )
 from trainers.hosts.host import EMBEDDED_OR_LOCAL, HostRequest, check_supported
 from trainers.hosts.policy import ServedWeights
-from trainers.hosts.selection import is_hub_id, raise_problems
 
 if TYPE_CHECKING:
     import art

@@ -46,17 +46,10 @@ class OpenAIOptions(Config):
     """Its name there. Default: the newest adapter NAME@STEP, else the first model."""
     api_key: str = setting("", flag="--openai.api_key", variable="ARENA_OPENAI_API_KEY")
     """Its key; also ARENA_OPENAI_API_KEY."""
-    server_type: str = setting("vllm", flag="--openai.server_type")
-    """vllm or openai: the same calls for both."""
 
     @property
     def url(self) -> str:
-        """The base URL with the path of the API. Raises UsageError."""
-        if self.server_type not in {"vllm", "openai"}:
-            raise UsageError(
-                f"--openai.server_type {self.server_type}: choose vllm or openai; other servers do "
-                "not report the ids of tokens"
-            )
+        """The base URL with the path of the API."""
         url = self.base_url.rstrip("/")
         return url if url.endswith("/v1") else f"{url}/v1"
 

@@ -255,41 +255,6 @@ async def answers_nothing(host: EmbeddedHost) -> None:
     raise AssertionError("it should not have been opened")
 
 
-def test_a_server_that_was_restarted_gets_its_adapter_again(
-    server: ModelServer, table: Table, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def restarted(host: EmbeddedHost) -> None:
-        await train(host)
-        await asyncio.to_thread(server.restart)
-        assert adapters(server.url) == set()
-        many = await asyncio.gather(*(host.policy().complete(ASK) for _ in range(6)))
-        assert {answer.policy_version for answer in many} == {1}
-        assert adapters(server.url) == {"away@1"}
-        await answered_by(host, None, 1)
-        groups = await play(host)
-        server.stop()
-        starting: list[asyncio.Task[None]] = []
-        publish = host.bridge.publish
-
-        def start_and_publish(*given: Any) -> Any:
-            # Not with the training, which may take longer than the server's start.
-            starting.append(asyncio.create_task(start_later()))
-            return publish(*given)
-
-        monkeypatch.setattr(host.bridge, "publish", start_and_publish)
-        metrics = await host.train(groups, 0)
-        await starting[0]
-        assert metrics["seconds_swapping"] > 0.5
-        assert adapters(server.url) == {"away@2"}
-        await answered_by(host, None, 2)
-
-    async def start_later() -> None:
-        await asyncio.sleep(1)
-        await asyncio.to_thread(server.start)
-
-    replace(table, patience=60).run(server.url, restarted)
-
-
 def test_a_server_that_cannot_be_used_is_told_before_anything_is_played(
     server: ModelServer, table: Table, model: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

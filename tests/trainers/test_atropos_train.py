@@ -200,7 +200,6 @@ def test_environment_trainer_and_server_together(
     assert run.adapters() == ["run@2"] and run.view.said == []
     state = json.loads((run.folder / "run.json").read_text())
     assert (state["step"], state["status"]) == (2, "finished")
-    assert not (run.folder / "batch.json").exists()
 
 
 def test_bad_groups_are_left_out_and_training_goes_on(run: Run) -> None:
@@ -286,16 +285,14 @@ def test_a_second_run_at_the_same_api_is_refused(
     assert second.records() == []
 
 
-def test_a_reset_makes_the_trainer_register_again(run: Run) -> None:
+def test_a_reset_ends_the_run_and_the_same_command_continues_it(run: Run) -> None:
     async def push(client: TrajectoryClient) -> None:
         await client._call("GET", "/reset_data")
-        while (await client.info()).batch_size < 0:
-            await asyncio.sleep(0.02)
-        await pushes(sampled)(client)
 
-    sampled = sampled_groups(run.server.url, 2)
-    run.complete(push, steps=1)
-    assert "http://127.0.0.1 was reset: registering again" in run.view.said
+    with pytest.raises(ArenaError, match="the same command continues the run"):
+        run.complete(push, steps=1)
+    run.complete(pushes(sampled_groups(run.server.url, 2)), steps=1)
+    assert [record.groups.trained for record in run.records()] == [2]
 
 
 @pytest.mark.atropos
@@ -339,32 +336,15 @@ def test_servers_that_go_away(run: Run) -> None:
     with pytest.raises(StopPlaying, match="nothing answers at .*give the same command again"):
         run.complete(push)
     state = json.loads((run.folder / "run.json").read_text())
-    assert state["step"] == 1 and (run.folder / "batch.json").exists()
-    # Its batch was not lost: the resumed run repeats the step.
+    assert state["step"] == 1
+    # The resumed run repeats the step with the next batch.
     run.server.start()
-    run.complete()
+    run.complete(pushes(sampled_groups(run.server.url, 2)))
     assert [record.step for record in run.records()] == [1, 2] and run.adapters() == ["run@2"]
-    assert "step 2 repeats the batch that an earlier start has received" in run.view.said
     gone = Run(Api("http://127.0.0.1:9"), run.server, run.model, run.folder.parent / "gone")
     with pytest.raises(ArenaError, match="is the trajectory API running there"):
         gone.complete(steps=1)
     assert any("trying again for 1 s" in line for line in gone.view.said)
-
-
-def test_a_batch_that_cannot_be_stored_returns_to_the_queue(run: Run) -> None:
-    sampled = sampled_groups(run.server.url, 2)
-    # The draft of the file cannot be opened, as on a full disk.
-    obstacle = run.folder / ".batch.json.part"
-
-    async def push(client: TrajectoryClient) -> None:
-        obstacle.mkdir()
-        await pushes(sampled)(client)
-
-    with pytest.raises(ArenaError, match="cannot write .*batch.json.*is back in the queue"):
-        run.complete(push, steps=1)
-    obstacle.rmdir()
-    run.complete(steps=1)
-    assert [record.groups.trained for record in run.records()] == [2]
 
 
 def test_the_command_trains_and_refuses_in_one_line(

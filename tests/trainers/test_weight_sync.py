@@ -111,10 +111,6 @@ def test_every_second_step_restarts_the_server_with_the_newest_weights(
     async def resumed(host: EmbeddedHost) -> None:
         """The run goes on with the weights that played, not with the newest ones."""
         await answered_by(host, None, 2)
-        await kill(host)
-        # A server that dies is started again, with the weights that it had.
-        await answered_by(host, None, 2)
-        processes.append(own_process(host))
 
     if mode == "none":
         owner.run(resumed, step=3, sync_every=2)
@@ -144,17 +140,22 @@ def test_a_failed_transfer_stops_the_run_and_the_step_is_repeated(
     owner.run(repeated)
 
 
-def test_a_server_that_is_lost_gets_its_adapter_again(model: Path, tmp_path: Path) -> None:
-    async def two_steps(host: EmbeddedHost) -> None:
-        url = f"http://127.0.0.1:{server_process(host).port}"
+def test_a_server_that_ends_stops_the_run_and_the_same_command_resumes(
+    model: Path, tmp_path: Path
+) -> None:
+    owner = Owner(Table(tmp_path, model), "lora_only")
+
+    async def ends(host: EmbeddedHost) -> None:
         await train(host)
-        await kill(host)
-        await answered_by(host, None, 1)
-        assert adapters(url) == {"away@1"}
         groups = await play(host)
         await kill(host)
-        await host.train(groups, 0)
-        assert adapters(url) == {"away@2"}
-        await answered_by(host, None, 2)
+        with pytest.raises(StopPlaying, match="nothing answers at .* the same command again"):
+            await host.train(groups, 0)
 
-    Owner(Table(tmp_path, model), "lora_only").run(two_steps)
+    async def resumed(host: EmbeddedHost) -> None:
+        url = f"http://127.0.0.1:{server_process(host).port}"
+        assert adapters(url) == {"away@1"}
+        await answered_by(host, None, 1)
+
+    owner.run(ends)
+    owner.run(resumed, step=1)

@@ -14,6 +14,7 @@ import asyncio
 import json
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
 
 import httpx
@@ -176,22 +177,17 @@ AnyAnswer = TypeVar("AnyAnswer", bound=WireModel)
 
 
 class UnknownEnv(ArenaError):
-    """The server does not know the environment (any more), which must register again."""
-
-
-class NoTrainer(ArenaError):
-    """The server has no trainer (any more), which must register again."""
+    """The server does not know the environment, for example after a reset."""
 
 
 class BatchLost(ArenaError):
     """The stock server took a batch from its queue and failed to send it; the next may arrive."""
 
 
-class ReceivedBatch(BaseModel):
+@dataclass(frozen=True, slots=True)
+class ReceivedBatch:
     """A batch after the checks of its groups."""
 
-    step: int
-    """The step that trains it."""
     groups: list[ScoredData]
     refused: list[str]
     """Reason against each other group."""
@@ -295,11 +291,11 @@ class TrajectoryClient:
                 f"{self.url} parked {groups[0].size} rows: another group_size was registered"
             )
 
-    async def batch(self, step: int = 0) -> ReceivedBatch | None:
-        """Take a batch for a step; None: there are not enough groups yet.
+    async def batch(self) -> ReceivedBatch | None:
+        """Take a batch; None: there are not enough groups yet.
 
         Raises:
-            NoTrainer: The server has been reset; register again.
+            ArenaError: The server has been reset.
             BatchLost: The stock server failed on the content of a batch, which is gone.
         """
         response = await self._send("GET", "/batch")
@@ -311,13 +307,15 @@ class TrajectoryClient:
             )
         answer = _fields(self._checked(response))
         if answer.get("status") == "error":
-            raise NoTrainer(f"{self.url}/batch: {answer.get('message')}")
+            raise ArenaError(
+                f"{self.url}/batch: {answer.get('message')}; the same command continues the run"
+            )
         batch = answer.get("batch")
         if batch is None:
             return None
         if not isinstance(batch, list):
             raise ArenaError(f"{self.url}/batch answered {shorten(str(batch), MAX_REASON)}")
-        return _check_batch(step, batch)
+        return _check_batch(batch)
 
     async def _call(self, method: str, path: str, body: str | None = None) -> bytes:
         return self._checked(await self._send(method, path, body))
@@ -375,7 +373,7 @@ def _reason(response: httpx.Response) -> str:
     return shorten(str(detail), MAX_REASON)
 
 
-def _check_batch(step: int, batch: Sequence[JsonValue]) -> ReceivedBatch:
+def _check_batch(batch: Sequence[JsonValue]) -> ReceivedBatch:
     """Check each group of a batch on its own: one bad group costs only itself."""
     # The stock server checks types only, so anything may arrive.
     groups, refused = list[ScoredData](), list[str]()
@@ -384,4 +382,4 @@ def _check_batch(step: int, batch: Sequence[JsonValue]) -> ReceivedBatch:
             groups.append(ScoredData.model_validate(raw))
         except ValidationError as error:
             refused.append(f"group {place}: {first_fault(error)}")
-    return ReceivedBatch(step=step, groups=groups, refused=refused)
+    return ReceivedBatch(groups, refused)

@@ -23,8 +23,6 @@ from trainers.atropos.client import (
 from trainers.atropos.group_player import GroupPlayer, PlayedItem
 from trainers.atropos.options import EnvironmentOptions
 
-RESET = "of a run that was reset"
-"""Reason to drop a group."""
 AFTER_END = "after the last batch"
 """Reason to drop the groups of games that could not be finished."""
 POLL_SECONDS = 0.5
@@ -90,8 +88,6 @@ class TrajectoryEnvironment:
         )
         self._notify = notify
         self._env_id: int | None = None
-        self._registered = 0
-        """Number of registrations; a reset of the server makes another one necessary."""
         self._running = 0
         self._step = -1
         self._total_steps = options.env_steps
@@ -161,7 +157,6 @@ class TrajectoryEnvironment:
             waits = True
             await asyncio.sleep(POLL_SECONDS)
         self._env_id, self._step = found.env_id, -1
-        self._registered += 1
         self._trainer_steps = found.num_steps
         if self._options.env_steps < 0:
             self._total_steps = found.num_steps
@@ -180,17 +175,11 @@ class TrajectoryEnvironment:
         )
 
     async def _status(self) -> QueueStatus:
-        """Return the state of the queue; registers again if the server was reset."""
-        while True:
-            try:
-                status = await self._own_status()
-            except UnknownEnv:
-                status = None
-            # After a reset the number may be another environment's; the step has gone back then.
-            if status is not None and status.current_step >= self._step:
-                break
-            self._notify("the server was reset: registering again")
-            await self._register()
+        """Return the state of the queue. Raises ArenaError if the server was reset."""
+        status = await self._own_status()
+        # After a reset the number may be another environment's; the step has gone back then.
+        if status.current_step < self._step:
+            raise UnknownEnv(f"{self._client.url} was reset; start the environment again")
         if status.current_step > self._step:
             self._step = status.current_step
             self._notify(f"step {self._step}: {self.counts}")
@@ -202,13 +191,12 @@ class TrajectoryEnvironment:
 
     async def _play(self, item: int, step: int) -> None:
         """Play one item and push its groups."""
-        registered = self._registered
         try:
             # The server counts batches taken, which is the newest version that it can know of.
             played = await self._player.play(item, step, self._max_tokens)
             self.counts.add(played)
             if played.groups:
-                await self._push(played.groups, registered)
+                await self._push(played.groups)
         except ArenaError:
             # A trainer with its last batch ends the model server, and needs no more games.
             if not await self._has_ended():
@@ -224,24 +212,8 @@ class TrajectoryEnvironment:
         except ArenaError:
             return False
 
-    async def _push(self, groups: list[ScoredData], registered: int) -> None:
-        """Push the groups of an item that started after so many registrations."""
+    async def _push(self, groups: list[ScoredData]) -> None:
+        """Push the groups of an item."""
         own = [group.model_copy(update={"env_id": self._env_id}) for group in groups]
-        # The games of a run that was reset belong to no trainer.
-        if registered == self._registered:
-            try:
-                await self._client.push(own)
-                self.counts.pushed += len(own)
-                return
-            except ArenaError:
-                if not await self._was_reset():
-                    raise
-        self.counts.dropped[RESET] += len(own)
-
-    async def _was_reset(self) -> bool:
-        """Return whether the server has forgotten this environment."""
-        try:
-            await self._own_status()
-        except UnknownEnv:
-            return True
-        return False
+        await self._client.push(own)
+        self.counts.pushed += len(own)

@@ -1,9 +1,8 @@
 """GRPO on the batches of a trajectory API: environments play, this process trains.
 
 A step takes one batch, makes one step of the optimizer, transfers the weights to the server that
-answers the environments, proves them there, and records itself. The batch is on disk from its
-arrival until the record is written, so a run that is killed at any point repeats the step with the
-same batch from the last checkpoint.
+answers the environments, proves them there, and records itself. A run that is killed at any point
+repeats the step from the last checkpoint, with the next batch.
 """
 
 from __future__ import annotations
@@ -11,13 +10,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from arena.core.errors import ArenaError
-from arena.episodes.files import write_whole
 from arena.evaluation.records import Interval
 from arena.llm.settings import Settings
 from backends.embedded import find_checkpoint
@@ -26,7 +22,6 @@ from trainers.atropos.batch import ModelLimits, TrainingBatch, facts_of, trainin
 from trainers.atropos.client import (
     MASKED,
     BatchLost,
-    NoTrainer,
     ReceivedBatch,
     ScoredData,
     TrainerRegistration,
@@ -41,7 +36,6 @@ from trainers.loop.training import (
     Timer,
     TrainingView,
     kept_steps,
-    reason_of,
     step_record,
 )
 from trainers.rollouts.trajectories import RolloutCounts, RolloutResult
@@ -96,7 +90,6 @@ class BatchTrainer:
         self.log = self.session.log
         self.identity = run_identity(options, architecture.context, folder, config.experiment)
         self.limits = ModelLimits(architecture.vocabulary, self.identity.max_token_len)
-        self.inbox = BatchInbox(folder)
         self._client = client
         # The loss is that of `batch`.
         self.update = replace(
@@ -116,11 +109,9 @@ class BatchTrainer:
             await self._register()
             for number in self.session.steps():
                 self.session.record(record := await self.step(number))
-                self.inbox.clear()
                 self.view.step(record)
                 await self._keep()
             # A kill within the end of the last step has left them.
-            self.inbox.clear()
             await self._keep()
             return self.session.finish()
 
@@ -128,7 +119,7 @@ class BatchTrainer:
         """Do one step: batch, update, transfer."""
         timer = Timer()
         with timer.measure("rollouts"):
-            received = await self._receive(number)
+            received = await self._receive()
         with timer.measure("update"):
             batch = self._select(received, number)
             self.view.phase("update")
@@ -157,31 +148,11 @@ class BatchTrainer:
         state = self.log.state
         await self.host.keep(kept_steps(state, self.config.sampling_step(state.step)))
 
-    async def _receive(self, step: int) -> ReceivedBatch:
-        """Return the batch of a step: the stored one of a killed run, or the server's next.
-
-        Raises ArenaError.
-        """
-        if stored := self.inbox.stored(step):
-            self.view.notify(f"step {step} repeats the batch that an earlier start has received")
-            return stored
-        batch = await self._wait(step)
-        try:
-            write_whole(self.inbox.batch, batch.model_dump_json())
-        except OSError as error:
-            # A server hands out a batch once.
-            await self._client.push(batch.groups)
-            raise ArenaError(
-                f"cannot write {self.inbox.batch}: {reason_of(error)}; the batch was not trained "
-                "and is back in the queue"
-            ) from error
-        return batch
-
-    async def _wait(self, step: int) -> ReceivedBatch:
+    async def _receive(self) -> ReceivedBatch:
         """Poll until there is a batch."""
         started, seconds = time.monotonic(), SILENCE
         self.view.phase("waiting for groups")
-        while (batch := await self._take(step)) is None:
+        while (batch := await self._take()) is None:
             if time.monotonic() - started > seconds:
                 status = await self._client.status()
                 self.view.notify(
@@ -193,18 +164,13 @@ class BatchTrainer:
             await asyncio.sleep(POLL_SECONDS)
         return batch
 
-    async def _take(self, step: int) -> ReceivedBatch | None:
-        """Ask once, and register again if the server has been reset."""
+    async def _take(self) -> ReceivedBatch | None:
+        """Ask once."""
         try:
-            return await self._client.batch(step)
+            return await self._client.batch()
         except BatchLost as lost:
             self.view.notify(f"{lost}; going on with the next one")
             return None
-        except NoTrainer:
-            pass
-        self.view.notify(f"{self._client.url} was reset: registering again")
-        await self._register()
-        return await self._client.batch(step)
 
     async def _register(self) -> None:
         """Register the run, or continue it at the server. Raises ArenaError for another run."""
@@ -227,7 +193,6 @@ class BatchTrainer:
         groups = len(received.groups) + len(received.refused)
         if batch.refused and len(batch.refused) == groups:
             # A systematic fault: the next batch would be no better.
-            self.inbox.clear()
             raise ArenaError(
                 f"all {groups} groups of the batch of step {number} were refused: "
                 f"{batch.refused[0]}"
@@ -242,31 +207,6 @@ class BatchTrainer:
         ages = batch.ages
         staleness = {"staleness": sum(ages) / len(ages), "staleness_max": max(ages)} if ages else {}
         return {**metrics, **staleness}
-
-
-@dataclass(frozen=True, slots=True)
-class BatchInbox:
-    """The batch of the step in progress, a file in a run's folder."""
-
-    folder: Path
-
-    @property
-    def batch(self) -> Path:
-        """Path of the file."""
-        return self.folder / "batch.json"
-
-    def stored(self, step: int) -> ReceivedBatch | None:
-        """Return the stored batch of a step; None without one, or if it is of another step."""
-        try:
-            stored = ReceivedBatch.model_validate_json(self.batch.read_text("utf-8"))
-        except (FileNotFoundError, ValidationError):
-            # It is written as a whole, so a file that cannot be read is none of ours.
-            return None
-        return stored if stored.step == step else None
-
-    def clear(self) -> None:
-        """Remove the stored batch."""
-        self.batch.unlink(missing_ok=True)
 
 
 def rollout_counts(groups: Sequence[ScoredData]) -> RolloutCounts:

@@ -39,8 +39,6 @@ class HostedPolicy:
         *,
         model: str,
         context_length: int | None,
-        reload: Callable[[], Awaitable[None]] | None = None,
-        reload_on_loss: bool = False,
     ) -> None:
         """Prepare to answer.
 
@@ -50,34 +48,17 @@ class HostedPolicy:
                 for each answer, since a newer step may have been trained meanwhile.
             model: the model's name.
             context_length: tokens of the longest chat; None: unknown.
-            reload: loads the weights again if the server has lost them.
-            reload_on_loss: call `reload` also if the server does not answer, as it starts it again.
         """
         self.model = model
         self.context_length = context_length
         self._server = server
         self._serve = serve
-        self._reload = reload
-        # Servers reject an unknown model with 404 or 400; their list of models decides.
-        self._reload_causes = {"bad_request", "configuration"}
-        if reload_on_loss:
-            self._reload_causes.add("connection")
 
     async def complete(self, request: Request) -> Completion:
         """Return the completion with the `policy_version` of the weights that answered.
 
         Raises BackendError if the server failed, or answered with another step's weights.
         """
-        try:
-            return await self._complete(request)
-        except BackendError as error:
-            if self._reload is None or error.cause not in self._reload_causes:
-                raise
-        # Once per call: a restart of the server may have lost the weights.
-        await self._reload()
-        return await self._complete(request)
-
-    async def _complete(self, request: Request) -> Completion:
         served = await self._serve()
         completion = await self._server.complete_with(served.name, request)
         # None: the server does not report a version, and its name for the model must do.

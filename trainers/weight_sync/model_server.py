@@ -6,7 +6,6 @@ adapters over HTTP, and its replies are compared with the trainer's weights.
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
 import shlex
@@ -237,10 +236,6 @@ class ModelServer:
         reply = self._send("POST", f"/{route}", body, root=True)
         if reply.status_code != 200:
             raise StopPlaying(f"{self._root}/{route}: {self._cause(reply)}; {self.start_hint}")
-
-    async def is_dead(self) -> bool:
-        """Return whether it is an own server that has ended."""
-        return self.own is not None and not await asyncio.to_thread(self.own.process.is_running)
 
     def _change(self, verb: str, body: dict[str, JsonValue], allowed_status: int = 200) -> None:
         reply = self._send("POST", f"/{verb}_lora_adapter", body)

@@ -4,7 +4,8 @@
 `lora_restart` send the LoRA adapter of a step over HTTP; `lora_restart` restarts the run's own
 server before, for servers that lose memory or speed with each adapter. `none` restarts it with the
 checkpoint of a step. A server of full weights has those of one step; this process answers for
-others: those of earlier checkpoints, as opponents and in held-out evaluations.
+others: those of earlier checkpoints, as opponents and in held-out evaluations. If a server ends or
+loses its adapters, the run stops; the same command starts it again.
 """
 
 from __future__ import annotations
@@ -16,10 +17,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
-from functools import partial
 from pathlib import Path
-
-from tenacity import AsyncRetrying, retry_if_exception, stop_after_delay, wait_exponential
 
 from arena.core.errors import BackendError, StopPlaying, UsageError
 from arena.llm.backend import Backend, Completion, Request
@@ -51,8 +49,6 @@ class ServerBridge(ABC):
         """Name of the server's weights that are no adapter."""
         self._trainer = trainer
         self._config = request.config
-        self._patience = request.settings.service.limits("embedded").patience
-        """Seconds to wait for a server that does not answer."""
         self._context_length = sampler.context_length
         self._loading = asyncio.Lock()
         """Held while weights are transferred."""
@@ -81,7 +77,8 @@ class ServerBridge(ABC):
             return {}
         started = time.perf_counter()
         try:
-            reply = await self._publish_patiently(step, first_chat(groups))
+            async with self._loading:
+                reply = await self._transfer(step, first_chat(groups))
         except BackendError as error:
             # Not retryable: the step itself is done, and would be done a second time.
             raise StopPlaying(f"{error}; {RESUME}") from None
@@ -103,9 +100,6 @@ class ServerBridge(ABC):
             lambda: self._serve(wanted()),
             model=self._trainer.name,
             context_length=self._context_length,
-            reload=lambda: self._reload(wanted()),
-            # Only this run restarts its own server.
-            reload_on_loss=self.server.own is not None,
         )
 
     @abstractmethod
@@ -118,20 +112,12 @@ class ServerBridge(ABC):
             await asyncio.to_thread(self.server.own.process.stop)
 
     @abstractmethod
-    async def _revive(self) -> None:
-        """Start the run's own server again after it has ended, for a transfer that follows."""
-
-    @abstractmethod
     async def _transfer(self, step: int, chat: Chat) -> ProbeReply:
         """Transfer the weights of a step; returns a reply to the chat that proves them."""
 
     @abstractmethod
     async def _serve(self, step: int) -> ServedWeights:
         """Let the server answer with the weights of a step."""
-
-    @abstractmethod
-    async def _reload(self, step: int) -> None:
-        """Transfer the weights of a step again if the server has lost them."""
 
     async def _start(self, model: Path) -> None:
         """Start an own server with the checkpoint in a folder, and connect."""
@@ -159,21 +145,6 @@ class ServerBridge(ABC):
         earlier = {self._config.sampling_step(step - 1), step - 1, 0}
         kept = {0, *self._trainer.steps()}
         return await self.proof.prove(name, step, chat, earlier & kept)
-
-    async def _publish_patiently(self, step: int, chat: Chat) -> ProbeReply:
-        """Repeat while the server is being restarted, for at most `patience` seconds."""
-        return await AsyncRetrying(
-            retry=retry_if_exception(lambda error: getattr(error, "retryable", False)),
-            stop=stop_after_delay(self._patience),
-            wait=wait_exponential(multiplier=0.25, max=5),
-            reraise=True,
-        )(partial(self._publish, step, chat))
-
-    async def _publish(self, step: int, chat: Chat) -> ProbeReply:
-        async with self._loading:
-            if await self.server.is_dead():
-                await self._revive()
-            return await self._transfer(step, chat)
 
 
 class LoraOnly(ServerBridge):
@@ -203,14 +174,6 @@ class LoraOnly(ServerBridge):
         async with self._loading:
             await self._unload(self._loaded - set(steps))
 
-    async def _revive(self) -> None:
-        await self._restart_empty()
-
-    async def _restart_empty(self) -> None:
-        """Start the run's own server again, with the base model alone."""
-        await self._restart(self._trainer.base_model)
-        self._loaded.clear()
-
     async def _transfer(self, step: int, chat: Chat) -> ProbeReply:
         """Replace the adapters of all earlier steps by a new step's."""
         # Load first, then unload: there is always an adapter that answers.
@@ -226,16 +189,6 @@ class LoraOnly(ServerBridge):
                 if step not in self._loaded:
                     await self._load(step, PROBE)
         return ServedWeights(self._name(step), step)
-
-    async def _reload(self, step: int) -> None:
-        async with self._loading:
-            if await self.server.is_dead():
-                await self._restart_empty()
-            # After a restart the server knows only its base model.
-            known = await asyncio.to_thread(self.server.names)
-            self._loaded -= {each for each in self._loaded if self._name(each) not in known}
-            if step and step not in self._loaded:
-                await self._load(step, PROBE)
 
     async def _load(self, step: int, chat: Chat) -> ProbeReply:
         """Load the adapter of a step. Raises StopPlaying unless the server answers with it."""
@@ -271,11 +224,9 @@ class LoraOnly(ServerBridge):
 class LoraRestart(LoraOnly):
     """A `Bridge` to the run's own server, which is restarted before it loads an adapter."""
 
-    async def _revive(self) -> None:
-        """Do nothing: `_transfer` starts the server in any case."""
-
     async def _transfer(self, step: int, chat: Chat) -> ProbeReply:
-        await self._restart_empty()
+        await self._restart(self._trainer.base_model)
+        self._loaded.clear()
         return await super()._transfer(step, chat)
 
 
@@ -286,8 +237,6 @@ class FullWeights(ServerBridge):
         """Start nothing yet. Raises UsageError if another program uses the port."""
         super().__init__(request, trainer)
         self._here = InProcess(trainer)
-        self._served: int | None = None
-        """The step that the server was proven to have; None: not known."""
 
     async def publish(self, step: int, groups: Sequence[TrajectoryGroup]) -> dict[str, float]:
         self._here.served.evict(self._trainer.step)
@@ -295,40 +244,22 @@ class FullWeights(ServerBridge):
 
     def policy(self, step: int | None) -> Backend:
         hosted = super().policy(step)
-        return hosted if step is None else SplitPolicy(hosted, self._here, self._has, step)
+        if step is None:
+            return hosted
+        return SplitPolicy(hosted, self._here, lambda: step == self.newest, step)
 
     async def keep(self, steps: Collection[int]) -> None:
         await self._here.keep(steps)
 
-    async def _prove_served(self, step: int, chat: Chat) -> ProbeReply:
-        reply = await self._prove(self.base_name, step, chat)
-        self._served = step
-        return reply
-
-    def _has(self, step: int) -> bool:
-        """Return whether the server answers for this step."""
-        # Before a lost server is back, its step is that of the newest policy.
-        return step == (self.newest if self._served is None else self._served)
-
     async def _serve(self, step: int) -> ServedWeights:
-        if self._served != step:
-            await self._reload(step)
         return ServedWeights(self.base_name, step)
-
-    async def _reload(self, step: int) -> None:
-        async with self._loading:
-            if await self.server.is_dead():
-                self._served = None
-                await self._revive()
-            if self._served != step:
-                await self._transfer(step, PROBE)
 
 
 class SplitPolicy:
     """Answers at the server, if it has the weights, and otherwise in this process."""
 
     def __init__(
-        self, hosted: Backend, here: InProcess, has: Callable[[int], bool], step: int
+        self, hosted: Backend, here: InProcess, has: Callable[[], bool], step: int
     ) -> None:
         self.model = hosted.model
         self.context_length = hosted.context_length
@@ -339,7 +270,7 @@ class SplitPolicy:
 
     async def complete(self, request: Request) -> Completion:
         """Return the completion with the `policy_version` of its weights. Raises BackendError."""
-        policy = self._hosted if self._has(self._step) else self._here.policy(self._step)
+        policy = self._hosted if self._has() else self._here.policy(self._step)
         return await policy.complete(request)
 
     async def close(self) -> None:
@@ -354,12 +285,8 @@ class CheckpointRestart(FullWeights):
         await self._start(self._trainer.checkpoint(step))
         # It was started with this checkpoint, by us.
         await self.proof.calibrate(self.base_name, step)
-        await self._prove_served(step, PROBE)
-
-    async def _revive(self) -> None:
-        """Do nothing: `_transfer` starts the server in any case."""
+        await self._prove(self.base_name, step, PROBE)
 
     async def _transfer(self, step: int, chat: Chat) -> ProbeReply:
-        self._served = None
         await self._restart(self._trainer.checkpoint(step))
-        return await self._prove_served(step, chat)
+        return await self._prove(self.base_name, step, chat)

@@ -91,7 +91,7 @@ class ServerProcess:
                     start_new_session=True,
                 )
             try:
-                self._wait_for_health(self._process)
+                self._wait_for_health()
             except BaseException:
                 self._stop()
                 raise
@@ -123,11 +123,11 @@ class ServerProcess:
             reraise=True,
         )(free_port, self.port)
 
-    def _wait_for_health(self, process: subprocess.Popen[bytes]) -> None:
+    def _wait_for_health(self) -> None:
         deadline = time.monotonic() + START_SECONDS
         with httpx.Client(trust_env=False, timeout=5.0) as client:
             while time.monotonic() < deadline:
-                if process.poll() is not None:
+                if not self.is_running():
                     raise StopPlaying(f"{self.name} did not start: {self.log_end()}")
                 try:
                     if client.get(f"{self.url}/health").status_code == 200:

@@ -46,28 +46,20 @@ class SharedVLLM(FullWeights):
     @asynccontextmanager
     async def updating(self) -> AsyncIterator[None]:
         """Pause vLLM: it sees the update while it happens, and the way back from a failed one."""
-        self._served = None
         await self._call("pause?mode=wait")
         try:
             yield
         finally:
             # A failed update has read the last checkpoint into other tensors.
             self._alias()
-            if not await self.server.is_dead():
-                await self._call("resume")
-
-    async def _revive(self) -> None:
-        self._views = {}
-        await self._restart(self._trainer.base_model)
-        await self._attach()
+            await self._call("resume")
 
     async def _transfer(self, step: int, chat: Chat) -> ProbeReply:
         """Write the learner's weights, which are those of `step`, and prove that vLLM has them."""
-        self._served = None
         await self._write(self._trainer.learner.merged(), f"{step}")
         # Now the trained tensors become vLLM's: from here on there is one copy.
         self._alias()
-        return await self._prove_served(step, chat)
+        return await self._prove(self.base_name, step, chat)
 
     async def _write(self, weights: Mapping[str, Tensor], version: str) -> None:
         """Write weights that do not lie in the shared memory yet; forget what depends on old ones.

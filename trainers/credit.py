@@ -172,12 +172,6 @@ class SelectedGroups:
     trained: list[TrajectoryGroup]
     counts: GroupCounts
 
-    def __str__(self) -> str:
-        return (
-            f"{self.counts.no_variance} groups have no advantage, {self.counts.incomplete} have "
-            "a failed game"
-        )
-
 
 def complete_groups(groups: Sequence[TrajectoryGroup], games: int) -> list[TrajectoryGroup]:
     """Return the groups in which no game failed."""

@@ -156,10 +156,13 @@ class Rewards:
     @property
     def kinds(self) -> frozenset[str] | None:
         """The kinds of assessments that the terms and the credit read together; None: all."""
-        kinds = _union_of_kinds(self.terms)
-        if kinds is not None and self.credit == "judged":
-            kinds |= self.game.analysis.decision_kinds.keys()
-        return kinds
+        kinds = frozenset[str]()
+        for term in self.terms:
+            if term.kinds is None:
+                return None
+            kinds |= term.kinds
+        decisions = self.game.analysis.decision_kinds if self.credit == "judged" else ()
+        return kinds.union(decisions)
 
     @classmethod
     def parse(
@@ -171,10 +174,9 @@ class Rewards:
     ) -> Rewards:
         """Return the reward that `NAME=WEIGHT,…` describes; an empty text is the game's default.
 
-        Terms of the catalog that need no further assessments are computed and logged too, as is
-        what the credit reads of single decisions. `reward_fn` is `module:function`, the term
-        `custom`. Raises UsageError if a weight is not a number, or the
-        game has no term of this name.
+        Cheap terms of the catalog are computed and logged too, as is what the credit reads of
+        single decisions. `reward_fn` is `module:function`, the term `custom`. Raises UsageError if
+        a weight is not a number, or the game has no term of this name.
         """
         weights = parse_weights(text.strip() or default_reward(game, credit))
         if reward_fn and "custom" not in weights:
@@ -183,13 +185,8 @@ class Rewards:
             )
         available = terms_of(game)
         terms = {name: _find_term(name, game, available, reward_fn) for name in weights}
-        cheap = [term for term in available.values() if term.cheap]
-        # The assessments that are computed in any case: terms made of them cost nothing more.
-        computed = _union_of_kinds([*terms.values(), *cheap])
         for name, term in available.items():
-            # A plain function of the catalog may be slow; only a RewardTerm declares its cost.
-            declared = isinstance(catalog().load("reward", name), RewardTerm)
-            if declared and _is_covered(term, computed):
+            if term.cheap:
                 terms.setdefault(name, term)
         source = (text, reward_fn, credit)
         return cls(game, weights, tuple(terms.values()), source)
@@ -257,21 +254,6 @@ def decision_values(game: Game, assessments: Iterable[Assessment]) -> dict[int, 
 def _parse_once(game: Game, text: str, reward_fn: str, credit: CreditName) -> Rewards:
     """Return one instance per process: exact knowledge has tables, which belong to the game."""
     return Rewards.parse(text, game, reward_fn, credit)
-
-
-def _union_of_kinds(terms: Iterable[RewardTerm]) -> frozenset[str] | None:
-    """Return the kinds of assessments that these terms read together; None: all."""
-    kinds = frozenset[str]()
-    for term in terms:
-        if term.kinds is None:
-            return None
-        kinds |= term.kinds
-    return kinds
-
-
-def _is_covered(term: RewardTerm, kinds: frozenset[str] | None) -> bool:
-    """Return whether assessments of these kinds are all that the term reads."""
-    return kinds is None or (term.kinds is not None and term.kinds <= kinds)
 
 
 def _evaluate(
@@ -385,17 +367,19 @@ def _reply_failures(ply: Ply) -> list[object]:
     return [failure for failure in failures if failure != "provider_error"]
 
 
-WIN = function_term(
+WIN = RewardTerm(
     "win",
     "The seat's return, in the game's own unit: 1 for a win of Cluedo and 0 otherwise; chips in "
     "Kuhn poker.",
-    lambda seat_episode: seat_episode.episode.outcome.returns[seat_episode.seat],
+    lambda seat_episode, _: seat_episode.episode.outcome.returns[seat_episode.seat],
+    cheap=True,
 )
-FORMAT = function_term(
+FORMAT = RewardTerm(
     "format",
     "Share of the seat's decisions whose first reply was a legal action, minus the share in which "
     "a fallback had to be played; from -1 to 1, and 1 if the model was never asked.",
-    _format,
+    lambda seat_episode, _: _format(seat_episode),
+    cheap=True,
 )
 ENTROPY_REMOVED = RewardTerm(
     "entropy_removed",

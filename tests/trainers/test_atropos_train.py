@@ -37,7 +37,7 @@ from trajectory_servers import (  # noqa: E402
     stock_api,
 )
 
-from arena.core.errors import ArenaError, StopPlaying, UsageError  # noqa: E402
+from arena.core.errors import ArenaError, StopPlaying  # noqa: E402
 from arena.llm.settings import Settings  # noqa: E402
 from backends.openai_http import HTTPBackend  # noqa: E402
 from trainers.atropos import environment  # noqa: E402
@@ -260,16 +260,6 @@ def test_a_resumed_run_continues_with_the_optimizer_and_at_the_server(run: Run) 
     from safetensors.torch import load_file
 
     assert {float(t) for n, t in load_file(moments).items() if n.endswith("/step")} == {2.0}
-
-
-def test_settings_that_a_resumed_run_may_not_change(run: Run) -> None:
-    run.complete(pushes(sampled_groups(run.server.url, 2)), steps=1)
-    run.options = {"sampling_kl": 0.5}
-    with pytest.raises(UsageError, match="--kl-coef 0.0, now 0.5"):
-        run.complete(steps=1)
-    run.options, run.batch_size = {}, 8
-    with pytest.raises(UsageError, match="-accumulation-steps 4, now 8: use the same to resume"):
-        run.complete(steps=1)
 
 
 def test_a_second_run_at_the_same_api_is_refused(

@@ -13,7 +13,6 @@ from small_runs import Notes, learn, rows_of, small, small_base
 
 from arena.core.errors import BudgetSpent, StopPlaying
 from arena.episodes.measurement import SeatEpisode
-from trainers.hosts import embedded
 from trainers.runs.records import RunFiles, RunState
 from trainers.runs.training_run import read_state
 
@@ -125,12 +124,9 @@ def test_a_reward_that_raises_once_drops_its_group(
     assert len(CALLS) == 9  # The game is not played again.
 
 
-def test_ten_rewards_in_a_row_that_raise_end_the_run(
-    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(embedded, "GAMES_AT_ONCE", 1)
+def test_a_run_without_a_single_reward_ends(base: Path, tmp_path: Path) -> None:
     CALLS.clear()
     reward = {"reward": "custom=1", "reward_fn": f"{__name__}:never"}
-    with pytest.raises(StopPlaying, match="no such fact.*10 times in a row"):
-        learn(small(base, groups_per_step=10, **reward), tmp_path / "x")
-    assert len(CALLS) == 10
+    with pytest.raises(StopPlaying, match="no game of step 1 could be finished: .*no such fact"):
+        learn(small(base, groups_per_step=2, **reward), tmp_path / "x")
+    assert len(CALLS) == 6

@@ -136,10 +136,10 @@ def test_a_run_goes_on_training_what_it_has_trained(tmp_path: Path) -> None:
     write_run(config_in(tmp_path, **served))
     for given in (served, {"trainer_host": "embedded", "lora_rank": 8}, {**served, "lora_rank": 8}):
         assert plan_run(config_in(tmp_path, **given)).start == "continue"
-    with pytest.raises(UsageError, match="an adapter of rank 8, now all weights are trained"):
+    with pytest.raises(UsageError, match="--lora-rank 8, now 0"):
         plan_run(config_in(tmp_path, trainer_host="embedded"))
     write_run(config_in(tmp_path, trainer_host="embedded"))
-    with pytest.raises(UsageError, match="all weights are trained, now an adapter of rank 8"):
+    with pytest.raises(UsageError, match="--lora-rank 0, now 8"):
         plan_run(config_in(tmp_path, **served))
 
 

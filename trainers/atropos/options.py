@@ -8,9 +8,6 @@ from __future__ import annotations
 import secrets
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, ValidationError
-
-from arena.core.errors import UsageError
 from arena.episodes.files import write_whole
 from arena.llm.config import Config, setting
 from arena.llm.settings import BudgetLimits
@@ -18,7 +15,8 @@ from trainers.config.config import RunSettings, UpdateSettings
 
 GAME = "atropos"
 """Placeholder of the game in `TrainConfig`: only the environments know what is played."""
-IDENTITY_FILE = "atropos.json"
+IDENTITY_FILE = "atropos.txt"
+"""File in a run's folder with its name at the API."""
 
 
 class EnvironmentOptions(Config):
@@ -73,60 +71,16 @@ TRAINER_SETTINGS = frozenset(
 """Settings of `TrainConfig` that training on batches reads; others would have no effect."""
 
 
-class RunIdentity(BaseModel):
-    """Name of a run at the API, and the sizes and loss that a resumed run may not change."""
+def run_id(folder: Path, experiment: str) -> str:
+    """Return the name of the run in a folder at the API, and store it; a resumed run keeps it.
 
-    model_config = ConfigDict(frozen=True)
-
-    run_id: str
-    """It differs for two runs of the same name."""
-    batch_size: int
-    """Rows of a batch."""
-    max_token_len: int
-    """Tokens of the longest row."""
-    kl_coef: float
-    clip_eps: float
-
-
-DECISIVE = {
-    "batch_size": "--batch-size times --gradient-accumulation-steps",
-    "max_token_len": "--seq-len",
-    "kl_coef": "--kl-coef",
-    "clip_eps": "--clip-eps",
-}
-"""Fields that a resumed run may not change, with their flags."""
-
-
-def run_identity(options: BatchOptions, context: int, folder: Path, experiment: str) -> RunIdentity:
-    """Return the identity of the run in a folder, and store it; a resumed run keeps its id.
-
-    `context` is that of the model, in tokens. Raises UsageError if the run was started with other
-    decisive settings.
+    It differs for two runs of the same name.
     """
-    identity = RunIdentity(
-        run_id=f"{experiment}-{secrets.token_hex(4)}",
-        batch_size=options.batch_size * options.accumulation,
-        max_token_len=min(options.seq_len or context, context),
-        kl_coef=options.sampling_kl,
-        clip_eps=options.clip_eps,
-    )
     path = folder / IDENTITY_FILE
     if path.exists():
-        try:
-            before = RunIdentity.model_validate_json(path.read_text("utf-8"))
-        except (OSError, ValidationError, UnicodeDecodeError) as error:
-            reason = " ".join(str(error).split())
-            raise UsageError(f"{path} cannot be read: {reason}; --fresh starts a new run") from None
-        identity = identity.model_copy(update={"run_id": before.run_id})
-        for field, flag in DECISIVE.items():
-            then, now = getattr(before, field), getattr(identity, field)
-            if then != now:
-                raise UsageError(
-                    f"{folder} was started with {flag} {then}, now {now}: use the same to "
-                    "resume it, --fresh to start a new run (the old one is moved aside), or "
-                    "another --experiment-name"
-                )
+        return path.read_text("utf-8").strip()
+    name = f"{experiment}-{secrets.token_hex(4)}"
     # Before the first request: a run that is killed afterwards is recognised by the API.
     folder.mkdir(parents=True, exist_ok=True)
-    write_whole(path, identity.model_dump_json(indent=1) + "\n")
-    return identity
+    write_whole(path, f"{name}\n")
+    return name

@@ -27,7 +27,7 @@ from trainers.atropos.client import (
     TrainerRegistration,
     TrajectoryClient,
 )
-from trainers.atropos.options import BatchOptions, run_identity
+from trainers.atropos.options import BatchOptions, run_id
 from trainers.config.config import TrainConfig
 from trainers.hosts.embedded import EmbeddedHost
 from trainers.hosts.host import HostRequest
@@ -88,8 +88,9 @@ class BatchTrainer:
         self.view = view
         self.session = Session(config, host, folder, view, f"batches of {client.url}")
         self.log = self.session.log
-        self.identity = run_identity(options, architecture.context, folder, config.experiment)
-        self.limits = ModelLimits(architecture.vocabulary, self.identity.max_token_len)
+        self.batch_size = options.batch_size * options.accumulation
+        longest = min(options.seq_len or architecture.context, architecture.context)
+        self.limits = ModelLimits(architecture.vocabulary, longest)
         self._client = client
         # The loss is that of `batch`.
         self.update = replace(
@@ -158,7 +159,7 @@ class BatchTrainer:
                 self.view.notify(
                     f"no batch for {seconds:g} s: {status.queue_size} groups are waiting at "
                     f"{self._client.url}; is an environment running, with an --env.group_size that "
-                    f"divides the batch of {self.identity.batch_size} rows?"
+                    f"divides the batch of {self.batch_size} rows?"
                 )
                 seconds *= 2
             await asyncio.sleep(POLL_SECONDS)
@@ -175,10 +176,10 @@ class BatchTrainer:
     async def _register(self) -> None:
         """Register the run, or continue it at the server. Raises ArenaError for another run."""
         registration = TrainerRegistration(
-            wandb_group=self.identity.run_id,
+            wandb_group=run_id(self.log.files.folder, self.config.experiment),
             wandb_project=self.config.project,
-            batch_size=self.identity.batch_size,
-            max_token_len=self.identity.max_token_len,
+            batch_size=self.batch_size,
+            max_token_len=self.limits.context,
             checkpoint_dir=str(self.log.files.folder.resolve()),
             save_checkpoint_interval=1,
             starting_step=self.log.state.step,

@@ -316,24 +316,15 @@ class Checkpoints:
             return {}
 
 
+@dataclass(frozen=True, slots=True)
 class StepGames:
     """The games that a run plays, step by step."""
 
-    def __init__(
-        self,
-        config: TrainConfig,
-        game: Game,
-        mix: OpponentMix,
-        rollouts: Rollouts,
-        checkpoints: Checkpoints,
-        view: TrainingView,
-    ) -> None:
-        self.config = config
-        self.game = game
-        self.mix = mix
-        self.rollouts = rollouts
-        self.checkpoints = checkpoints
-        self.view = view
+    config: TrainConfig
+    mix: OpponentMix
+    rollouts: Rollouts
+    checkpoints: Checkpoints
+    view: TrainingView
 
     async def play(self, number: int) -> PlayedStep:
         """Play the games of a step. Raises StopPlaying if no game can be played."""
@@ -350,9 +341,8 @@ class StepGames:
     def _deal(self, number: int) -> list[GroupSetup]:
         """Return the groups of a step and register the checkpoints that play in them."""
         finished = number - 1
-        setups = schedule_step(
-            self.config, self.game.num_players, self.mix, pool_steps(finished), finished
-        )
+        seats = self.checkpoints.setting.match.game.num_players
+        setups = schedule_step(self.config, seats, self.mix, pool_steps(finished), finished)
         for text in {text for setup in setups for text in setup.specs} - {NEWEST}:
             spec = Spec.parse(text)
             if spec.prefix == "policy":

@@ -109,7 +109,7 @@ class GRPO:
         self.executor = make_executor(config.executor, config.workers or None, self.llm)
         rollouts = Rollouts(setting, self.llm, self.rewards.score_seat, self.executor)
         self.checkpoints = Checkpoints(config, setting, host, self.llm, self.log, view)
-        self.games = StepGames(config, game, parsed.mix, rollouts, self.checkpoints, view)
+        self.games = StepGames(config, parsed.mix, rollouts, self.checkpoints, view)
         self._report = report
         self._warned_of_overflow = False
         self._number = 0
@@ -164,7 +164,9 @@ class GRPO:
         is_penalised = bool(config.kl_coef or config.entropy_coef)
         selected = select_groups(played.groups, credited, is_penalised)
         if not selected.trained:
-            self.view.notify(f"step {number} does not change the weights: {selected}")
+            self.view.notify(
+                f"step {number} does not change the weights: no group has an advantage"
+            )
         with timer.measure("update"):
             self.view.phase("update")
             reference = config.reference_step(number - 1)

@@ -42,8 +42,6 @@ from trainers.trajectory import Trajectory, TrajectoryGroup
 
 ATTEMPTS = 3
 """Attempts to play a game to its end."""
-RAISING_REWARDS = 10
-"""Rewards in a row that cannot be computed, after which the run ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +106,6 @@ class Rollouts:
         self._setting = setting
         self._executor: Executor = executor or LocalExecutor(llm)
         self._score = score
-        self._without_reward = 0
-        """Games in a row whose reward could not be computed."""
         # One semaphore for all steps: it limits games, the service limits requests.
         self._slots = asyncio.Semaphore(setting.concurrency)
 
@@ -165,15 +161,10 @@ class Rollouts:
                     # game.
                     name = f"{playing.step}/{number}/{attempt}"
                     scored = await self._game(playing, setup, name, folder)
-                    self._without_reward = 0
                     break
                 except RewardFailed as fault:
                     counts.failed += 1
                     counts.reward_faults.append(str(fault))
-                    self._without_reward += 1
-                    if (times := self._without_reward) >= RAISING_REWARDS:
-                        reason = f"{fault}; this is the case {times} times in a row"
-                        raise StopPlaying(reason) from None
                     return fault
                 except GameFailed as fault:
                     counts.failed += 1

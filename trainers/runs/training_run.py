@@ -112,22 +112,13 @@ def _differences(ours: TrainConfig, theirs: TrainConfig) -> Iterator[str]:
         yield f"{theirs.game}, now {ours.game}"
         return
     for name, (now, before) in sorted(ours.differences(theirs).items()):
-        if name == "lora_rank":
-            yield (
-                f"{_rank_text(before)}, now {_rank_text(now)} "
-                "(--lora-rank; --server needs an adapter)"
-            )
-        elif isinstance(now, dict) and isinstance(before, dict):
+        if isinstance(now, dict) and isinstance(before, dict):
             for option in sorted(now.keys() | before.keys()):
                 if now.get(option) != before.get(option):
                     yield f"--option {option}={before.get(option)}, now {now.get(option)}"
         else:
             setting = TrainConfig.spelled(name, _value_text(before))
             yield f"{setting}, now {_value_text(now)}"
-
-
-def _rank_text(rank: JsonValue) -> str:
-    return f"an adapter of rank {rank}" if rank else "all weights are trained"
 
 
 def _value_text(value: JsonValue) -> str:

@@ -166,8 +166,6 @@ def update_to_art(update: UpdateOptions, host: str) -> dict[str, JsonValue]:
         # `trainers.credit`.
         "scale_rewards": False,
     }
-    if update.epsilon is not None:  # None means ART's own default.
-        keywords["epsilon"] = update.epsilon
     if host != "local":
         return keywords | {"ppo": update.loss_fn == "ppo"}
     keywords |= {"loss_fn": update.loss_fn, "kl_penalty_coef": update.kl_penalty_coef}

@@ -13,7 +13,6 @@ import shlex
 import shutil
 import time
 from collections.abc import Callable, Collection, Sequence
-from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -50,12 +49,8 @@ LOCAL_PACKAGES = (
     "unsloth", "unsloth_zoo", "wandb",
 )  # fmt: skip
 """The packages of openpipe-art[backend] that training imports."""
-LOCAL_TORCH = "2.10"
-"""openpipe-art[backend] 0.5.18 pins torch 2.10.0; the embedded host runs on another version."""
 RUNTIME_VARIABLE = "ART_VLLM_RUNTIME_BIN"
 RUNTIME_CACHE_VARIABLE = "ART_VLLM_RUNTIME_CACHE_DIR"
-FREE_GB = 10.0
-"""Free disk space without which a base model or vLLM's environment has no room."""
 CHECKPOINT_FILES = ["*.json", "*.jinja", "*.safetensors"]
 """Files of a model at the hub that a proof reads."""
 DEFAULT_SEQUENCE_LENGTH = 32_768
@@ -81,7 +76,6 @@ class LocalHost(ArtHost):
 
     def preflight(self) -> None:
         problems = [cuda_problem(), packages_problem(), runtime_problem()]
-        problems.append(disk_problem(self._request.folder))
         if self._base_model in MADE_BASES:
             problems.append("only --trainer-host embedded trains a model from scratch")
         elif not is_hub_id(self._base_model) and not Path(self._base_model).is_dir():
@@ -232,17 +226,10 @@ def packages_problem() -> str:
     missing = [name for name in LOCAL_PACKAGES if find_spec(name) is None]
     if not missing:
         return ""
-    problem = f"openpipe-art[backend] is not installed (missing: {', '.join(missing)})"
-    try:
-        torch = version("torch")
-    except PackageNotFoundError:
-        torch = ""
-    if torch and not torch.startswith(LOCAL_TORCH):
-        problem += (
-            f", and it cannot be added here: it needs torch {LOCAL_TORCH}, and the embedded host "
-            f"has installed torch {torch}; create a new virtual environment and run there"
-        )
-    return f"{problem}: {install_command('gpu')}"
+    return (
+        f"openpipe-art[backend] is not installed (missing: {', '.join(missing)}); it pins another "
+        f"torch, so make a new virtual environment for it: {install_command('gpu')}"
+    )
 
 
 def runtime_problem() -> str:
@@ -261,17 +248,6 @@ def runtime_problem() -> str:
         "`uv` is not installed; ART uses it to create vLLM's own environment, once, over the "
         f"network (pip install uv, or set {RUNTIME_VARIABLE} to an art-vllm-runtime-server)"
     )
-
-
-def disk_problem(folder: Path) -> str:
-    """Return where less than FREE_GB are free: in the run's folder, or at home for models."""
-    for place in (folder.absolute(), Path.home()):
-        # The folder of the run may not exist yet: its nearest existing parent is on the same disk.
-        existing = next(path for path in (place, *place.parents) if path.exists())
-        free = shutil.disk_usage(existing).free / 1e9
-        if free < FREE_GB:
-            return f"only {free:.1f} GB are free in {existing}; at least {FREE_GB:g} GB are needed"
-    return ""
 
 
 def delete_later_checkpoints(checkpoints: Path, step: int) -> None:

@@ -64,16 +64,7 @@ COMMANDS = {
         },
     ),
     "doctor": CommandEntry("Check what is installed; write a settings file.", "doctor:doctor"),
-    "bench": CommandEntry(
-        "Run a benchmark suite, verify it, rank players.",
-        commands={
-            "list": CommandEntry("List the suites.", "bench:list_suites"),
-            "run": CommandEntry("Play a suite with one player.", "bench:run_suite"),
-            "verify": CommandEntry("Check the games of a submission.", "bench:verify"),
-            "compare": CommandEntry("Compare how two submissions talk.", "bench:compare"),
-            "site": CommandEntry("Write a leaderboard that opens from disk.", "bench:write_site"),
-        },
-    ),
+    "bench": CommandEntry("Measure a player by a benchmark suite.", "bench:bench"),
     "atropos": CommandEntry(
         "Exchange training games with Atropos.",
         commands={

@@ -13,11 +13,11 @@ from pydantic import JsonValue
 
 from arena.agents.seating import default_opponent
 from arena.cli.experiment import ExperimentOptions, ExperimentRun, ReportOptions
-from arena.cli.options import ExecutorOptions, has_models
+from arena.cli.options import ExecutorOptions
 from arena.cli.terminal import consume, echo, print_copies
 from arena.core.errors import ArenaError, UsageError
 from arena.core.game import Game
-from arena.core.spec import SCAFFOLDS, Spec, redacted, split_specs
+from arena.core.spec import redacted, split_specs
 from arena.core.text import pluralize, printable
 from arena.evaluation.records import Slot
 from arena.llm.config import argument, setting
@@ -53,9 +53,6 @@ class EvalOptions(ExperimentOptions):
     drawn per deal. 'self' is the player under test. Default: the game's default opponent."""
     baseline: str | None = setting(None)
     """SPEC to compare with, on the same deals in the same seats."""
-    scaffolds: str | None = setting(None)
-    """Compare the player with itself: two or more of none, notes, deductions and scratchpad, with
-    commas between them. Each deal is played once with each."""
     games: int | None = setting(None, ge=1, le=10**5)
     """Deals. Default: 100."""
     until_ci: float | None = setting(None, ge=0)
@@ -78,16 +75,14 @@ def evaluate(options: EvalOptions) -> int:
     from arena.evaluation.schedule import SELF, evaluation_schedule
 
     game, tested = options.make_game(), _single(options.player)
-    baseline, scaffolds = options.baseline, options.scaffolds
     opponents = _opponents(game, options.against)
-    compared = _compared(tested, baseline, scaffolds, options.until_ci)
-    names = [redacted(spec) for spec in compared]
+    baseline = _baseline(options.baseline, tested)
+    compared = [tested, *([baseline] if baseline else [])]
     specs = [*compared, *(spec for spec in opponents if spec != SELF)]
     settings: dict[str, JsonValue] = {
-        "player": names[0],
+        "player": redacted(tested),
         "baseline": baseline and redacted(baseline),
         "against": [redacted(spec) for spec in opponents],
-        **({"scaffolds": [*names]} if scaffolds else {}),
     }
     run = ExperimentRun("eval", game, options, specs, settings, options.until_ci)
     run.check()
@@ -96,48 +91,19 @@ def evaluate(options: EvalOptions) -> int:
 
     def schedule(run_seed: int, _: Sequence[Slot]) -> list[Slot]:
         seats = game.num_players
-        slots = evaluation_schedule(seats, compared[0], opponents, compared[1:], deals, run_seed)
+        slots = evaluation_schedule(seats, tested, opponents, baseline, deals, run_seed)
         return list(slots)
 
     return run.conduct(schedule)
 
 
-def _compared(
-    player: str, baseline: str | None, scaffolds: str | None, until_ci: float | None
-) -> list[str]:
-    """Return the SPECs that play each deal, the player first. Raises UsageError."""
+def _baseline(baseline: str | None, player: str) -> str | None:
     if baseline == player:
         raise UsageError(
             f"--baseline {redacted(baseline)}: it is the player itself; without --baseline, "
             "its opponents are those of --against, or else the game's default bot"
         )
-    if scaffolds is None:
-        return [player, *([baseline] if baseline else [])]
-    for flag, value in (("--baseline", baseline), ("--until-ci", until_ci)):
-        if value is not None:
-            raise UsageError(f"--scaffolds compares one player with itself; leave out {flag}")
-    if not has_models([player]):
-        raise UsageError(f"--scaffolds {scaffolds}: {redacted(player)} is no model and reads none")
-    return scaffolded(player, scaffolds)
-
-
-def scaffolded(player: str, names: str) -> list[str]:
-    """Return the SPEC of a model with each scaffold of a list `none,notes`.
-
-    Raises UsageError for a list that cannot be compared.
-    """
-    chosen, known = [name.strip() for name in names.split(",")], ", ".join(SCAFFOLDS)
-    wrong = next((name for name in chosen if name not in SCAFFOLDS), None)
-    if wrong is not None:
-        raise UsageError(f"--scaffolds {names}: '{wrong}' is no scaffold; choose from: {known}")
-    if len(set(chosen)) < max(2, len(chosen)):
-        raise UsageError(f"--scaffolds {names}: name two or more different ones of: {known}")
-    if scaffold := Spec.parse(player).scaffold:
-        raise UsageError(
-            f"--scaffolds {names}: --player {redacted(player)} names a scaffold already; leave out "
-            f"+{scaffold}"
-        )
-    return [f"{player}+{name}" for name in chosen]
+    return baseline
 
 
 def _single(player: list[str]) -> str:
@@ -209,4 +175,5 @@ def _output(analyses: GroupedAnalyses, options: ReportOptions) -> None:
         {"path": str(each.path), "reason": each.reason} for each in analyses.skipped
     ]
     titles = list(map(heading, reports)) if len(reports) > 1 else [""]
-    options.output_all(reports, titles, skipped=skipped)
+    title = "Earlier games" if len(reports) > 1 else ""
+    options.output_all(reports, titles, title, skipped=skipped)

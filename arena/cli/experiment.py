@@ -47,6 +47,7 @@ from replays.html_report import require_report_packages, write_html
 if TYPE_CHECKING:
     from arena.core.game import Game
     from arena.episodes.match import Match
+    from arena.evaluation.document import Document
     from arena.evaluation.report import PlayerReport, Report
     from arena.evaluation.store import Experiment, Kind, Results
     from arena.llm.service import LLMService
@@ -92,7 +93,7 @@ class ReportOptions(OutputOptions):
         """Write and print the report; `location` names the run for people."""
         try:
             # First, because printing fails if the reader of the output has ended.
-            self.write_files(report)
+            self.write_files([report])
         finally:
             if self.as_json:
                 print(json.dumps(report.to_json(), allow_nan=False))
@@ -101,28 +102,26 @@ class ReportOptions(OutputOptions):
                 print(location)
 
     def output_all(
-        self, reports: Sequence[Report], titles: Sequence[str], **others: JsonValue
+        self, reports: Sequence[Report], titles: Sequence[str], title: str, **others: JsonValue
     ) -> None:
         """Write and print several reports below their titles; `others` are in the JSON only."""
-        self.write_files(*reports)
+        self.write_files(reports, titles, title)
         if self.as_json:
             documents = [report.to_json() for report in reports]
             print(json.dumps({"reports": documents, **others}, allow_nan=False))
             return
-        for report, title in zip(reports, titles, strict=True):
-            self.show(report, title)
+        for report, heading in zip(reports, titles, strict=True):
+            self.show(report, heading)
 
-    def write_files(self, *reports: Report) -> None:
-        """Write the CSV file, and one HTML file per report: `NAME.html`, `NAME-2.html`, …"""
-        from arena.evaluation.document.tables import document
-
+    def write_files(
+        self, reports: Sequence[Report], titles: Sequence[str] = ("",), title: str = ""
+    ) -> None:
+        """Write the CSV file and the HTML file, with a section for each of several reports."""
         if self.csv is not None:
             write_csv(reports, self.csv)
-        for number, report in enumerate(reports if self.html else (), start=1):
-            assert self.html is not None
-            path = self.html if number == 1 else self.html.with_stem(f"{self.html.stem}-{number}")
-            write_html(document(report), path)
-            print(f"HTML report: {path}", file=sys.stderr)
+        if self.html is not None:
+            write_html(_page(reports, titles, title), self.html)
+            print(f"HTML report: {self.html}", file=sys.stderr)
 
     def show(self, report: Report, heading: str = "") -> None:
         """Print the verdict in bold, the tables, and the other sentences.
@@ -143,6 +142,24 @@ class ReportOptions(OutputOptions):
             console.rule(Text(heading, style="bold"), align="left")
         beside = max(1, (console.width - LABEL_WIDTH) // PLAYER_WIDTH)
         print_document(document(report, beside), self.explain, console)
+
+
+def write_page(
+    path: Path, reports: Sequence[Report], titles: Sequence[str] = ("",), title: str = ""
+) -> str:
+    """Write the HTML page of a run; return a line that names it, or "" without its packages."""
+    with suppress(MissingDependency):
+        write_html(_page(reports, titles, title), path)
+        return f"\nReport:  {path}"
+    return ""
+
+
+def _page(reports: Sequence[Report], titles: Sequence[str], title: str) -> Document:
+    from arena.evaluation.document.tables import combined, document
+
+    if len(reports) == 1 and not title:
+        return document(reports[0])
+    return combined(title, list(zip(titles, map(document, reports), strict=True)))
 
 
 COLUMNS = (
@@ -241,6 +258,8 @@ class ExperimentRun:
         self.specs = list(dict.fromkeys(specs))
         self.resumed_by: str | None = None
         """Flags that continue this run, if they are not `--resume --out` and its folder."""
+        self.report: Report | None = None
+        """The report of the finished games, at the end of a run."""
         if options.resume and options.out is None:
             raise UsageError("--resume: name the folder of the run with --out")
         self._match, self.llm = match_of(game, options, options, self.specs, options.dry_run)
@@ -384,18 +403,14 @@ class ExperimentRun:
     def _show(self, results: Results, planned: int) -> Sequence[PlayerReport]:
         """Write and print the report of the finished games; return its players."""
         from arena.evaluation.aggregation import finish_report
-        from arena.evaluation.document.tables import document
 
         folder, seed = results.folder, results.experiment.seed
         report = finish_report(self._results, planned, results.add_look(planned)).model_copy(
             update={"settings": self._settings, "seed": seed, "results": str(folder)}
         )
-        location = f"Results: {folder}"
-        # Without the packages of HTML reports there is no page.
-        with suppress(MissingDependency):
-            write_html(document(report), folder / REPORT)
-            location += f"\nReport:  {folder / REPORT}"
-        self.options.output(report, location)
+        page = write_page(folder / REPORT, [report])
+        self.report = report
+        self.options.output(report, f"Results: {folder}{page}")
         return report.players
 
     async def _play(self, results: Results, slots: Sequence[Slot]) -> None:

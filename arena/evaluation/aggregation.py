@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import combinations
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -25,7 +24,7 @@ from arena.evaluation.statistics.confidence_sequence import ConfidenceSequence
 from arena.evaluation.statistics.ratings import Ratings
 from arena.evaluation.statistics.ratings import rate as rate_players
 from arena.evaluation.store import Kind, Results
-from arena.evaluation.summary import Sample, answers, compare_pairs, holm, player_report
+from arena.evaluation.summary import Sample, compare, holm, player_report
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -35,17 +34,10 @@ PAIRED_DESIGN = (
     f"{DESIGN} The baseline plays the same deals in the same seats against the same opponents: "
     "most of the luck cancels in the difference."
 )
-SCAFFOLDS_DESIGN = (
-    f"{DESIGN} Each deal is played with each scaffold, in the same seat against the same opponents:"
-    " most of the luck cancels in differences."
-)
 
 
 class EvaluationAggregator:
-    """Results of `arena eval`: each deal is played by all players, in the same seat.
-
-    The players are one and perhaps its baseline, or one model with each of several scaffolds.
-    """
+    """Results of `arena eval`: each deal is played by the player and by its baseline, if any."""
 
     def __init__(
         self,
@@ -53,11 +45,9 @@ class EvaluationAggregator:
         players: Sequence[str],
         target: float | None = None,
         against: Sequence[str] = (),
-        by_scaffold: bool = False,
     ) -> None:
         self.game = game
         self.against = list(against)
-        self.by_scaffold = by_scaffold
         self.target = target
         """Half width of the confidence sequence at which the run may stop."""
         self.any_time = False
@@ -66,12 +56,11 @@ class EvaluationAggregator:
         self.scored = 0
         self._samples = [Sample(player) for player in players]
         self._deal: list[GameResult] = []
-        """Games of the latest deal until all players have played it."""
+        """Games of the latest deal until both players have played it."""
         scale = game.return_scale
         # The method needs bounded observations, so a scale without a range has no sequence.
-        # Several differences have no common one.
         self._sequence: ConfidenceSequence | None = None
-        if scale.is_bounded and not by_scaffold:
+        if scale.is_bounded:
             ends = scale.difference if len(players) > 1 else scale.bounds
             self._sequence = ConfidenceSequence(*ends)
         if target is not None:
@@ -107,35 +96,18 @@ class EvaluationAggregator:
         return self._estimate().half_width <= self.target
 
     def report(self) -> Report:
-        pairs = self._pairs() if self.games else []
-        comparisons = compare_pairs(self.game, pairs)
-        notes, added = list[str](), dict[str, Any]()
-        if self.by_scaffold:
-            notes = list(answers(comparisons, self.game.return_scale))
-            added = {"comparisons": comparisons}
-        design = PAIRED_DESIGN if len(self._samples) > 1 else DESIGN
+        is_paired = len(self._samples) > 1
         return make_report(
             "eval",
             self.game,
             self.games,
             self.scored,
             self._samples,
-            notes=notes,
             against=self.against,
-            design=SCAFFOLDS_DESIGN if self.by_scaffold else design,
-            comparison=comparisons[-1] if comparisons else None,
+            design=PAIRED_DESIGN if is_paired else DESIGN,
+            comparison=compare(self.game, *self._samples) if is_paired and self.games else None,
             sequential=self._sequential(),
-            **added,
         )
-
-    def _pairs(self) -> list[tuple[Sample, Sample]]:
-        """Return the players whose difference is reported, the primary difference last."""
-        if not self.by_scaffold:
-            return [(self._samples[0], other) for other in self._samples[1:]]
-        # Each scaffold minus each earlier one; the last minus the first is the primary one.
-        pairs = [(later, earlier) for earlier, later in combinations(self._samples, 2)]
-        pairs.append(pairs.pop(len(self._samples) - 2))
-        return pairs
 
     def _estimate(self) -> Estimate:
         """Return the interval of the confidence sequence after all deals so far."""
@@ -276,13 +248,10 @@ def make_aggregator(
     """
     if kind == "tournament":
         return TournamentAggregator(game, players)
-    scaffolds, against = (_names(settings.get(name)) for name in ("scaffolds", "against"))
+    against = settings.get("against")
+    opponents = [str(name) for name in against] if isinstance(against, list) else []
     compared = [str(settings[name]) for name in ("player", "baseline") if settings.get(name)]
-    return EvaluationAggregator(game, scaffolds or compared, target, against, bool(scaffolds))
-
-
-def _names(value: JsonValue) -> list[str]:
-    return [str(name) for name in value] if isinstance(value, list) else []
+    return EvaluationAggregator(game, compared, target, opponents)
 
 
 def make_report(
@@ -351,7 +320,7 @@ def report_results(results: Results) -> Report:
     try:
         for result in results.leading_games(game):
             aggregator.add(result)
-    except (AssertionError, LookupError):
+    except (AssertionError, LookupError, ValueError):
         raise ArenaError(f"{results.folder}: its games are not those of its settings") from None
     if not aggregator.games:
         raise ArenaError(f"{results.folder}: no game is finished yet")
@@ -396,7 +365,7 @@ ANYTIME = (
     "other intervals are valid at one look that was fixed before."
 )
 FIXED_LOOK = "All intervals are valid at one look that was fixed before, so they may be too narrow."
-"""Note of a tournament, of several scaffolds, and of a game without a declared range of returns."""
+"""Note of a tournament, and of a game without a declared range of returns."""
 
 
 def stopping_reason(games: int, planned: int, looks: int) -> str:

@@ -13,7 +13,6 @@ from pydantic import Field, JsonValue
 
 from arena.core.analysis import Measure
 from arena.core.outcome import WIN_RATE, ReturnScale
-from arena.core.spec import Spec
 from arena.core.text import decimal, percentage, pluralize
 from arena.evaluation.document import (
     Sentence,
@@ -25,14 +24,6 @@ from arena.evaluation.document import (
     percent,
 )
 from arena.evaluation.records import Interval, Number, ReportPart, SeatRole
-
-
-class CalibrationBin(ReportPart):
-    """Claims of similar stated probability: the means of stated and exact probability."""
-
-    stated: Number = None
-    posterior: Number = None
-    count: int = 0
 
 
 class NoFallback(ReportPart):
@@ -88,8 +79,7 @@ class PlayerReport(ReportPart):
     outcomes: OutcomeShares = OutcomeShares()
     no_fallback: NoFallback = NoFallback()
     measures: dict[str, Interval] = Field(default_factory=dict)
-    series: dict[str, TurnSeries | list[CalibrationBin]] = Field(default_factory=dict)
-    calibration_error: Number = None
+    series: dict[str, TurnSeries] = Field(default_factory=dict)
     replies: ReplyCounts = ReplyCounts()
     rating: Interval = Interval()
     """Elo points; tournaments only, as is the rank."""
@@ -120,17 +110,8 @@ class PlayerReport(ReportPart):
 
     def line(self, name: str) -> TurnSeries:
         """Return the points of a series that have a value, by rising turn."""
-        series = self.series.get(name)
-        points = series if isinstance(series, dict) else {}
+        points = self.series.get(name, {})
         return {turn: points[turn] for turn in sorted(points) if points[turn].value is not None}
-
-    @property
-    def calibration(self) -> list[CalibrationBin]:
-        """The known bins of the calibration series, by rising stated probability."""
-        series = self.series.get("calibration")
-        bins = series if isinstance(series, list) else []
-        known = [b for b in bins if b.stated is not None and b.posterior is not None]
-        return sorted(known, key=lambda b: b.stated or 0.0)
 
 
 class SeatEffect(ReportPart):
@@ -177,12 +158,6 @@ class PairedComparison(ReportPart):
     """p-values of the measures, and of `won_difference`, adjusted for their number (Holm). The
     difference itself is not among them: it is the primary result."""
 
-    @property
-    def scaffolds(self) -> tuple[str, str]:
-        """Names of the scaffolds of player and baseline; empty for SPECs without one."""
-        first, second = (Spec.parse(spec).scaffold for spec in (self.player, self.baseline))
-        return first or "", second or ""
-
 
 class SequentialResult(ReportPart):
     """An interval that is valid at every game at which the run may stop."""
@@ -217,9 +192,6 @@ class Report(ReportPart):
     design: str = ""
     """Choice of the deals and seats, in words."""
     comparison: PairedComparison | None = None
-    comparisons: list[PairedComparison] = Field(default_factory=list)
-    """Each two scaffolds of one model. `adjusted_p` has the `difference` too, adjusted for the
-    number of pairs without that of `comparison`, the primary one, which is not adjusted."""
     sequential: SequentialResult | None = None
     seats: list[SeatEffect] = Field(default_factory=list)
     pairs: list[PairResult] = Field(default_factory=list)

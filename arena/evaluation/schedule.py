@@ -70,14 +70,12 @@ def evaluation_schedule(
     num_players: int,
     player: str,
     against: Sequence[str],
-    baseline: str | Sequence[str] | None,
+    baseline: str | None,
     games: int,
     seed: int,
     rule: DealRule = "hashed",
 ) -> Iterator[Slot]:
     """Yield one slot per deal, or with a baseline two: `player`, then `baseline` in its place.
-
-    Of several baselines, each has a slot of its own per deal.
 
     Each deal (`deal_seed`) draws the seat under test and the order of the opponents from its own
     generator. Deals are therefore independent and identically distributed, and estimates are valid
@@ -90,8 +88,7 @@ def evaluation_schedule(
         raise UsageError("an evaluation needs at least one opponent to play against")
     # The games of a deal differ in one player only: seed, seat and opponents are the same.
     tested: list[tuple[Role, str]] = [("player", player)]
-    baselines = [baseline] if isinstance(baseline, str) else baseline or ()
-    tested += [("baseline", each) for each in baselines]
+    tested += [("baseline", baseline)] if baseline else []
     for deal in range(games):
         # The generator depends on the deal's seed only: deal k is the same in a longer schedule.
         own_seed = deal_seed(seed, deal, rule)

@@ -19,11 +19,9 @@ from arena.core.analysis import Measure, Measurements, WeightedSum, sum_measurem
 from arena.core.errors import ArenaError
 from arena.core.game import Game
 from arena.core.outcome import Outcome
-from arena.core.text import shorten
 from arena.episodes.measurement import custom_measures, measure_seats
 from arena.episodes.record import Episode
 from arena.evaluation.records import (
-    ANSWERED,
     AS_ROLE,
     DECISIONS,
     LEGAL_RATE,
@@ -171,7 +169,7 @@ def with_own_replies(result: GameResult) -> GameResult:
 
 def _is_of_replies(name: str) -> bool:
     named = name == DECISIONS or any(name == measure.name for measure in MODEL_MEASURES)
-    return named or name.startswith((ANSWERED, "failure:"))
+    return named or name.startswith("failure:")
 
 
 def _of_replies(details: Mapping[str, JsonValue]) -> dict[str, WeightedSum]:
@@ -204,8 +202,6 @@ def _of_reply(attempt: Attempt) -> dict[str, WeightedSum]:
         "cached_tokens": WeightedSum(_amount(attempt.cached_tokens)),
         "completion_tokens": WeightedSum(_amount(attempt.completion_tokens)),
     }
-    if engine := attempt.engine or attempt.model:
-        measurements[f"{ANSWERED}{shorten(engine)}"] = WeightedSum(1.0)
     if attempt.failure:
         # The total counts the failures of this class.
         measurements[f"failure:{attempt.failure}"] = WeightedSum(1.0)

@@ -1,4 +1,4 @@
-"""Columns of results, and the parts of a report from them: players, comparisons, answers.
+"""Columns of results, and the parts of a report from them: players, comparisons.
 
 Two players are compared on the same deals, by the returns of the game. With the difference come the
 number of games that a test needs, and p-values adjusted for several comparisons.
@@ -10,7 +10,7 @@ import math
 import re
 from array import array
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, get_args
 
@@ -20,7 +20,6 @@ from scipy.special import ndtri
 
 from arena.core.game import Game
 from arena.core.outcome import WIN_RATE, ReturnScale
-from arena.evaluation.document import amount, p_text
 from arena.evaluation.records import (
     DECISIONS,
     LEGAL_RATE,
@@ -30,8 +29,6 @@ from arena.evaluation.records import (
     Interval,
 )
 from arena.evaluation.report import (
-    SIGNIFICANT,
-    CalibrationBin,
     NoFallback,
     OutcomeShares,
     PairedComparison,
@@ -159,9 +156,6 @@ class Sample:
         return sums
 
 
-CALIBRATION_BINS = 10
-
-
 def _outcome_shares(sample: Sample) -> OutcomeShares:
     seats = max(1, len(sample))
     shares = {ending: round(sample.endings[ending] / seats, 6) for ending in get_args(Ending)}
@@ -174,7 +168,6 @@ def player_report(sample: Sample, game: Game, known: Collection[str]) -> PlayerR
     names = table_names(sample)
     estimates = ratio_of_sums(sample.sums(names), bounds=bounds_of(game, names))
     mean = clustered_mean(sample.returns, sample.deals, bounds=game.return_scale.bounds)
-    calibration = calibration_of(sample)
     return PlayerReport(
         player=sample.player,
         games=sample.games,
@@ -185,8 +178,7 @@ def player_report(sample: Sample, game: Game, known: Collection[str]) -> PlayerR
         outcomes=_outcome_shares(sample),
         no_fallback=NoFallback(seats=sum(sample.no_fallback), bounds=_fallback_bounds(sample)),
         measures=intervals_by_name(names, estimates),
-        series={"entropy": _entropy(sample, known), "calibration": calibration},
-        calibration_error=calibration_error(calibration),
+        series={"entropy": _entropy(sample, known)},
         replies=_reply_counts(sample),
     )
 
@@ -242,37 +234,6 @@ def _entropy(sample: Sample, known: Collection[str]) -> TurnSeries:
     return {n: Interval.of(estimate) for n, estimate in points if estimate.n}
 
 
-def calibration_of(sample: Sample) -> list[CalibrationBin]:
-    """Return per bin of stated probabilities their mean and the mean of the exact ones.
-
-    The game sums stated probabilities as `stated/BIN` and exact ones as `calibration/BIN`, with
-    the number of claims as weight. Empty bins are left out.
-    """
-    bins = []
-    for number in range(CALIBRATION_BINS):
-        count = sample.weight(f"stated/{number}")
-        if count:
-            stated, exact = sample.total(f"stated/{number}"), sample.total(f"calibration/{number}")
-            bins.append(
-                CalibrationBin(stated=stated / count, posterior=exact / count, count=round(count))
-            )
-    return bins
-
-
-def calibration_error(bins: Sequence[CalibrationBin]) -> float | None:
-    """Return the mean distance of stated from exact probability, with claims as weights.
-
-    This is the expected calibration error (Naeini, Cooper and Hauskrecht 2015, "Obtaining well
-    calibrated probabilities using Bayesian binning", AAAI), sum(n[b] |stated[b] - exact[b]|) / n,
-    with the exact posterior in place of observed frequencies, whose expectation it is.
-    """
-    count = sum(b.count for b in bins)
-    if not count:
-        return None
-    errors = (abs((b.stated or 0.0) - (b.posterior or 0.0)) * b.count for b in bins)
-    return float(sum(errors) / count)
-
-
 def _reply_counts(sample: Sample) -> ReplyCounts:
     failures = {
         name.partition(":")[2]: round(sample.total(name))
@@ -289,23 +250,6 @@ def _reply_counts(sample: Sample) -> ReplyCounts:
 
 
 # Comparisons of two players
-
-
-def compare_pairs(game: Game, pairs: Sequence[tuple[Sample, Sample]]) -> list[PairedComparison]:
-    """Return the first minus the second player of each pair, of which the last is the primary one.
-
-    The other pairs have their difference among `adjusted_p`, adjusted for their number.
-    """
-    scale = game.return_scale
-    p_values = {
-        place: _mean(np.array(first.returns) - np.array(second.returns), second, scale).p
-        for place, (first, second) in enumerate(pairs[:-1])
-    }
-    compared, adjusted = [compare(game, *pair) for pair in pairs], holm(p_values)
-    for place, p in adjusted.items():
-        p_of = {**compared[place].adjusted_p, "difference": p}
-        compared[place] = compared[place].model_copy(update={"adjusted_p": p_of})
-    return compared
 
 
 def compare(game: Game, first: Sample, second: Sample) -> PairedComparison:
@@ -413,35 +357,3 @@ def games_needed(difference: float, sd: float) -> int | None:
     z = ndtri((1 + LEVEL) / 2) + ndtri(0.8)  # ndtri is the normal quantile function
     # The spread of the pairs cannot be estimated from fewer than 2.
     return max(2, math.ceil((z * sd / difference) ** 2))
-
-
-# One model with several scaffolds: can it not deduce, or can it not remember?
-
-QUESTIONS = (
-    ("Memory", "notes", "none"),
-    ("Memory", "scratchpad", "none"),
-    ("Deduction", "deductions", "notes"),
-)
-"""Two scaffolds whose difference answers a question about the model."""
-ANSWERS = {
-    "Memory": "the model does not keep in mind by itself all that it has seen",
-    "Deduction": "the model does not deduce by itself all that follows from what it has seen",
-}
-"""Conclusion if the first scaffold of a question is better."""
-
-
-def answers(comparisons: Sequence[PairedComparison], scale: ReturnScale) -> Iterator[str]:
-    """Yield what the differences say about memory and deduction."""
-    pairs = {paired.scaffolds: paired for paired in comparisons}
-    for question, better, plain in QUESTIONS:
-        if (better, plain) not in pairs:
-            continue
-        paired = pairs[better, plain]
-        difference, p = paired.difference, paired.adjusted_p.get("difference")
-        shown = difference.excludes_zero and (p is None or p < SIGNIFICANT)
-        finding = ANSWERS[question] if shown else "these games do not show that it matters"
-        if shown and (difference.value or 0.0) < 0:
-            finding = "this help makes its play worse"
-        size = amount(difference, scale, signed=True)
-        exact = "" if p is None else f", adjusted p {p_text(p)}"
-        yield f"{question}: {better} − {plain} is {size}{exact}: {finding}."

@@ -167,21 +167,6 @@ def reported(label: str, player: Mapping[str, Any]) -> list[str]:
     return [label, *map(percent, shares)]
 
 
-def benchmark(suite: str) -> Callable[[], str]:
-    """Return a renderer for the leaderboard of the reference entries of a suite."""
-
-    def render() -> str:
-        rows = []
-        for entry in load(f"benchmark-{suite}")["report"]["entries"]:  # Ordered by rating.
-            level = f", `{entry['text_level']}`" if entry["text_level"] else ""
-            # The baseline has no share ahead of itself.
-            ahead = "" if entry["ahead"]["value"] is None else percent(entry["ahead"])
-            rows.append([f"`{entry['name']}`{level}", rating(entry["rating"]), ahead])
-        return table(["player", "rating", "deals ahead of the baseline"], rows)
-
-    return render
-
-
 def stored(name: str, *shown: str) -> Callable[[], str]:
     """Return a renderer for a result that is stored as cells; `shown`: only rows that begin so."""
 
@@ -217,7 +202,6 @@ TABLES: dict[str, Callable[[], str]] = {
     "clue-tiny": clue_tiny,
     "players": players,
     "notebook-window": stored("notebook-window"),
-    "benchmark-mini": benchmark("mini"),
     "credit": stored("credit"),
     "coverage": stored("coverage"),
     "speed": stored("speed", *SHOWN_SPEEDS),

@@ -22,11 +22,9 @@ from markupsafe import Markup, escape
 
 from arena.core.text import printable, shorten
 from arena.evaluation.document import (
-    Chart,
     ChartAxis,
     ChartPoint,
     Document,
-    ForestChart,
     LineChart,
     Sentence,
     Series,
@@ -117,8 +115,6 @@ MOST_POINTS = 240
 """Points of a line that are drawn; more are replaced by means of neighbours."""
 MARKS = ("●", "■", "▲", "◆", "▼", "✚", "✖")
 """The shapes of markers as characters, for legends. Shapes help where colours look alike."""
-_ROW, _FOOT, _NAME = 38, 44, 0.5
-"""Heights in a forest chart: of a row, of the axis, and of a name as a share of its row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,12 +187,11 @@ class Canvas:
             canvas.text(y.title, font * 0.9, middle, "middle", turned=True)
         return canvas
 
-    def x_axis(self, axis: ChartAxis, bands: Sequence[tuple[float, float]] = ()) -> None:
-        """Draw vertical grid lines, in these ranges of y or along it, labels and the title."""
+    def x_axis(self, axis: ChartAxis) -> None:
+        """Draw vertical grid lines, labels and the title."""
         bottom = max(self.y.start, self.y.end)
         for value in self.x.ticks(axis.ticks, axis.whole):
-            for ends in bands or [(self.y.low, self.y.high)]:
-                self.path([(value, end) for end in ends], "grid")
+            self.path([(value, self.y.low), (value, self.y.high)], "grid")
             self.text(axis.format(value), self.x(value), bottom + self.font * 1.3, "middle")
         middle = (self.x.start + self.x.end) / 2
         self.text(axis.title, middle, self.height - self.font * 0.5, "middle")
@@ -227,18 +222,9 @@ class Canvas:
         form = '<path class="c{}" fill="currentColor" fill-opacity="{}" d="{}Z"/>'
         self._add(form, color, opacity, self._along(outline))
 
-    def interval(self, low: float, high: float, y: float) -> None:
-        """Draw a horizontal bar with a short line across each end."""
-        left, right, middle = self.x(low), self.x(high), self.y(y)
-        caps = "".join(f"M{_unit(x)} {_unit(middle - 3.5)}v7" for x in (left, right))
-        line = f"M{_unit(left)} {_unit(middle)}H{_unit(right)}{caps}"
-        self._add('<path class="c0 line" d="{}"/>', line)
-
     def markers(self, points: Sequence[ChartPoint], color: int, shape: int, radius: float) -> None:
-        """Draw markers of one shape; their areas are those of the points."""
-        outlines = [
-            _marker(shape, self.x(p.x), self.y(p.y), radius * math.sqrt(p.size)) for p in points
-        ]
+        """Draw markers of one shape."""
+        outlines = [_marker(shape, self.x(p.x), self.y(p.y), radius) for p in points]
         form = '<path class="c{}" fill="currentColor" d="{}"/>'
         self._add(form, color, "".join(outlines))
 
@@ -308,19 +294,16 @@ def thinned(points: Sequence[ChartPoint]) -> list[ChartPoint]:
     ]
 
 
-def draw(chart: Chart, is_small: bool = False) -> Markup:
+def draw(chart: LineChart, is_small: bool = False) -> Markup:
     """Draw a chart. Small ones stand three in a row, so their text is larger."""
     label = f"{chart.title}; numbers in the tables"
-    if isinstance(chart, ForestChart):
-        return _forest(label, chart)
     return _lines(label, chart, *((SMALL, LARGE_FONT) if is_small else (TALL, FONT)))
 
 
-def legend(chart: Chart) -> Iterator[tuple[int, str, str]]:
+def legend(chart: LineChart) -> Iterator[tuple[int, str, str]]:
     """Yield the colour, the mark and the name of each line that a chart names."""
-    if isinstance(chart, LineChart):
-        for line, name in zip(chart.lines, chart.names, strict=False):
-            yield line.color, MARKS[line.marker or 0], name
+    for line, name in zip(chart.lines, chart.names, strict=False):
+        yield line.color, MARKS[line.marker or 0], name
 
 
 def _lines(label: str, chart: LineChart, height: int, font: int) -> Markup:
@@ -333,35 +316,6 @@ def _lines(label: str, chart: LineChart, height: int, font: int) -> Markup:
     if chart.reference is not None:
         ends_of_x = canvas.x.low, canvas.x.high
         canvas.path([(x, chart.reference) for x in ends_of_x], "dashed")
-    if chart.diagonal:
-        low, high = max(canvas.x.low, canvas.y.low), min(canvas.x.high, canvas.y.high)
-        canvas.path([(low, low), (high, high)], "dashed")
     for line in lines:
         canvas.draw(line)
-    return canvas.svg(label)
-
-
-def _forest(label: str, chart: ForestChart) -> Markup:
-    """Draw each name above its interval, so that long names need no margin.
-
-    No line crosses the band of a name.
-    """
-    rows, reference = chart.rows, chart.reference
-    ends = [end for _, row in rows for end in (row.value, row.low, row.high) if end is not None]
-    if reference is not None:
-        ends.append(reference)
-    height = _ROW * len(rows) + _FOOT
-    x = Scale.of(chart.axis, ends, 12, WIDTH - 14)
-    canvas = Canvas(height, FONT, x, Scale(0, len(rows), 0, height - _FOOT))
-    bands = [(number + _NAME, number + 1.0) for number in range(len(rows))]
-    canvas.x_axis(chart.axis, bands)
-    for number, (name, row) in enumerate(rows):
-        y = number + 0.75
-        if reference is not None:
-            canvas.path([(reference, end) for end in bands[number]], "dashed")
-        canvas.text(shorten(name, 46), 12, canvas.y(number + 0.3) + 4, "start", "label")
-        if row.low is not None and row.high is not None:
-            canvas.interval(row.low, row.high, y)
-        if row.value is not None:
-            canvas.markers([ChartPoint(row.value, y)], 0, 0, 3.5)
     return canvas.svg(label)

@@ -539,7 +539,7 @@ def test_what_a_stranger_wrote_is_checked(
     [
         ('"options":{"players":3}', '"options":{"players":4}', "has 4 seats here"),
         ('"player",1,', '"baseline",1,', "its games are not those of its settings"),
-        ('"settings":{', '"settings":{"scaffolds":["a","b"],', "not those of its settings"),
+        ('"settings":{', '"settings":{"other":1,', "not those of its settings"),
         ('"game":"cluedo"', '"game":"nothing"', "nothing"),
     ],
 )

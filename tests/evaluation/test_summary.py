@@ -44,7 +44,7 @@ from arena.evaluation.schedule import (
 )
 from arena.evaluation.statistics import Sums, difference_of_ratios
 from arena.evaluation.store import load_run
-from arena.evaluation.summary import Sample, calibration_error, calibration_of, holm
+from arena.evaluation.summary import holm
 from arena.llm.backend import Request
 from arena.llm.service import LLMService
 from arena.plugins.catalog import make_game
@@ -143,19 +143,6 @@ def test_a_verdict_after_several_looks_is_that_of_the_confidence_sequence() -> N
     assert "a cannot be distinguished from z: +30 points" in document(report).sentences[0]
     assert report.sequential and report.sequential.target is None
     assert any("valid at whichever game" in text for text in document(report).remarks)
-
-
-def test_calibration_error_is_the_mean_distance_from_the_posterior() -> None:
-    sample = Sample("a")
-    measurements = {
-        "stated/1": WeightedSum(1.5, 10),
-        "calibration/1": WeightedSum(2.5, 10),
-        "stated/9": WeightedSum(28.5, 30),
-        "calibration/9": WeightedSum(22.5, 30),
-    }
-    sample.add(game_of(1, won=True, measurements=measurements), 0, GAME.return_scale)
-    assert calibration_error(calibration_of(sample)) == pytest.approx((10 * 0.1 + 30 * 0.2) / 40)
-    assert calibration_error(calibration_of(Sample("b"))) is None
 
 
 def talk(request: Request) -> ScriptedReply:

@@ -8,8 +8,7 @@ from xml.etree import ElementTree
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from arena.evaluation.document import ChartAxis, ChartPoint, ForestChart, LineChart, Series
-from arena.evaluation.records import Interval
+from arena.evaluation.document import ChartAxis, ChartPoint, LineChart, Series
 from replays.html_report.page import WIDTH, Scale, draw
 
 FINITE = st.floats(-1e15, 1e15, allow_nan=False)
@@ -55,14 +54,10 @@ def test_any_finite_data_give_a_picture_within_its_frame(
 
 def test_text_of_a_chart_is_escaped() -> None:
     hostile = '</svg><script>alert(1)</script>" onload="x\u202e'
-    row = Interval(value=0.5, low=0.4, high=0.6)
-    for svg in (
-        draw(ForestChart(hostile, "", [(hostile, row)], ChartAxis(hostile))),
-        draw(LineChart(hostile, "", [], ChartAxis(hostile), ChartAxis(hostile))),
-    ):
-        root = ElementTree.fromstring(svg)
-        assert {element.tag for element in root.iter()} <= {"svg", "path", "text"}
-        assert "\u202e" not in svg and not any(key.startswith("on") for key in root.attrib)
+    svg = draw(LineChart(hostile, "", [], ChartAxis(hostile), ChartAxis(hostile)))
+    root = ElementTree.fromstring(svg)
+    assert {element.tag for element in root.iter()} <= {"svg", "path", "text"}
+    assert "\u202e" not in svg and not any(key.startswith("on") for key in root.attrib)
 
 
 def test_values_are_drawn_at_their_place() -> None:

@@ -56,11 +56,7 @@ def player(name: str, place: int = 0) -> dict[str, Any]:
         },
         "series": {
             "entropy": {str(turn): estimate(8 / turn + place, 0.3) for turn in range(1, 6)},
-            "calibration": [
-                {"stated": 0.1 * k, "posterior": 0.09 * k, "count": 10 * k} for k in range(4)
-            ],
         },
-        "calibration_error": 0.031,
         "replies": {"fallbacks": 10, "attempts": 910, "legal": 900, "failures": {"garbled": 10}},
     }
 
@@ -214,7 +210,7 @@ def test_a_tournament_has_ratings_pairs_and_seats(tmp_path: Path) -> None:
     page = page_of(tournament(), tmp_path)
     assert "bot:detective leads with a rating of 1600 [1565, 1635]." in page.text
     assert "The 95 % interval of its rank is 1 to 2." in page.text
-    assert page.count("svg") == 3
+    assert page.count("svg") == 1
     for said in ["seat 1", "seat 2", "72 %", "1 [1, 2]"]:
         assert said in page.text
 
@@ -305,7 +301,6 @@ def test_numbers_that_are_none_or_not_finite_are_left_out(tmp_path: Path) -> Non
     first |= {"rating": nothing, "rank": nothing, "win_rate": {"value": math.nan, "n": 3}}
     second["rating"] = {"value": 1500, "low": -math.inf, "high": 1e300, "n": 1}
     first["series"]["entropy"] = {"1": nothing, "2": estimate(3.0, 0.0)}
-    second["series"]["calibration"] = [{"stated": None, "posterior": 0.5, "count": 1}]
     page = page_of(report, tmp_path)
     assert_harmless(page)
     assert "have not played a common deal yet" in page.text

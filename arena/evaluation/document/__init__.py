@@ -1,8 +1,8 @@
 """Documents: the sentences, tables and charts of a result, written to a terminal, Markdown or HTML.
 
 Every result of arena is shown as a `Document`: evaluations, tournaments and analyses
-(`arena.evaluation.document.tables`), training runs (`trainers.runs.document`) and leaderboards
-(`replays.leaderboard`). So all views say the same words and numbers.
+(`arena.evaluation.document.tables`) and training runs (`trainers.runs.document`). So all views say
+the same words and numbers.
 """
 
 from __future__ import annotations
@@ -267,8 +267,6 @@ class ChartPoint:
     y: float
     low: float | None = None
     high: float | None = None
-    size: float = 1.0
-    """Area of its marker, relative to the usual one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,18 +308,6 @@ def points_of(series: Mapping[int, Interval]) -> list[ChartPoint]:
 
 
 @dataclass(frozen=True, slots=True)
-class ForestChart:
-    """Named intervals below each other on one axis, for example the ratings of players."""
-
-    title: str
-    about: str
-    rows: Sequence[tuple[str, Interval]]
-    axis: ChartAxis
-    reference: float | None = None
-    """Value at which a dashed line is drawn."""
-
-
-@dataclass(frozen=True, slots=True)
 class LineChart:
     """Lines with their intervals. Without names there is one line and no legend."""
 
@@ -334,11 +320,6 @@ class LineChart:
     """Names of the lines, for the legend."""
     reference: float | None = None
     """Value of y at which a dashed line is drawn, for example no effect."""
-    diagonal: bool = False
-    """True for a dashed line along y = x."""
-
-
-Chart = ForestChart | LineChart
 
 
 # Documents
@@ -350,7 +331,7 @@ class Section:
 
     title: str
     grids: Sequence[Grid] = ()
-    charts: Sequence[Chart] = ()
+    charts: Sequence[LineChart] = ()
     details: Sequence[Grid] = ()
     """Tables that HTML folds and other writers leave out."""
     about: str = ""

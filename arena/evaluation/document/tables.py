@@ -5,21 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from itertools import combinations, zip_longest
+from itertools import combinations
 
 from pydantic import JsonValue
 
 from arena.core.analysis import Measure
-from arena.core.text import UNKNOWN, decimal, percentage, pluralize
+from arena.core.text import UNKNOWN, percentage, pluralize
 from arena.evaluation.document import (
-    Chart,
     ChartAxis,
-    ChartPoint,
     Document,
-    ForestChart,
     Grid,
     LineChart,
     Section,
+    Sentence,
     Series,
     amount,
     amount_range,
@@ -30,8 +28,6 @@ from arena.evaluation.document import (
     p_text,
     par_text,
     percent,
-    percent_tick,
-    plain_tick,
     points_of,
 )
 from arena.evaluation.records import Interval
@@ -77,9 +73,8 @@ def document(report: Report, beside: int = EVERY_PLAYER) -> Document:
     chosen = [(name, json_text(value)) for name, value in given.items() if value is not None]
     settings = [Grid("Settings", ["setting", "value"], chosen)] if chosen else []
     sections = (
-        Section(title, [leaderboard(report)] if players else (), list(_standings(report))),
+        Section(title, [leaderboard(report)] if players else ()),
         Section("Decisions", list(measures(report, beside)) if report.listed_measures else ()),
-        Section("Differences", [differences(report)] if len(report.comparisons) > 1 else ()),
         Section("Pairs", [pairs_of(report)] if report.pairs else ()),
         Section("Turn by turn", (), [c for c, _ in turns], [grid for _, grid in turns], TURNS),
         Section("Replies", [replies(models)] if models else ()),
@@ -100,6 +95,24 @@ def document(report: Report, beside: int = EVERY_PLAYER) -> Document:
             if measure.about  # A measure of an unknown plugin has a name only.
         ],
     )
+
+
+def combined(title: str, parts: Sequence[tuple[str, Document]]) -> Document:
+    """Return one document with a section for each of several, below its name."""
+    answers, sections = list[Sentence](), list[Section]()
+    for name, part in parts:
+        answer = part.headline[0]
+        prefix = Sentence.plain(f"{name}: ").template
+        answers.append(Sentence(prefix + answer.template, answer.names))
+        folded = [grid for each in part.sections if each.is_folded for grid in each.grids]
+        details = [grid for each in part.sections for grid in each.details]
+        charts = [chart for each in part.sections for chart in each.charts]
+        about = " ".join([*map(str, part.headline[1:]), *part.notes, *part.remarks])
+        grids = list(part.grids(explain=False))
+        sections.append(Section(name, grids, charts, [*details, *folded], about))
+    definitions = dict.fromkeys(text for _, part in parts for text in part.definitions)
+    facts = [pluralize(len(parts), "section")]
+    return Document(title, facts, answers, (), sections, definitions=list(definitions))
 
 
 def _title(report: Report) -> str:
@@ -137,7 +150,7 @@ def leaderboard(report: Report) -> Grid:
     The difference of a player and its baseline is the last row.
     """
     players, won, scale = report.players, f"won{par_text(report.par)}", report.scale
-    paired = report.comparison if len(report.comparisons) < 2 else None
+    paired = report.comparison
     difference = [DIFFERENCE] if paired else []
     columns = {"player": [*(player.player for player in players), *difference]}
 
@@ -180,30 +193,12 @@ def outcomes(report: Report) -> Grid:
     return Grid(f"Outcomes, in shares of each player's seats{won}", headings, rows, COLUMNS)
 
 
-def differences(report: Report) -> Grid:
-    """Return the difference of each two scaffolds on the same deals, the primary one last."""
-    rows = []
-    for paired in report.comparisons:
-        is_primary = paired == report.comparison
-        size = report.difference if is_primary else paired.difference
-        # All pairs of scaffolds but the primary one are adjusted together.
-        p = "primary" if is_primary else p_text(paired.adjusted_p.get("difference"))
-        names = f"{paired.player} − {paired.baseline}"
-        rows.append((names, str(paired.deals), amount(size, report.scale, signed=True), p))
-    adjusted = len(rows) - 1
-    title = "Differences on the same deals in the same seats"
-    name = report.scale.name if report.scale.is_win_rate else f"mean {report.scale.name}"
-    headings = ["scaffolds", "deals", name, P]
-    return _with_p(title, adjustment_text(adjusted, adjusted), headings, rows)
-
-
 P, DIFFERENCE = "p", "difference"
 COLUMNS = {
     P: "Probability of a difference at least this large between equal players, adjusted for the "
     "number of rows (Holm).",
-    DIFFERENCE: "The player minus its baseline, or the last scaffold minus the first, on the same "
-    "deals in the same seats. That of the results was chosen before the games; the others are "
-    "clues.",
+    DIFFERENCE: "The player minus its baseline, on the same deals in the same seats. That of the "
+    "results was chosen before the games; the others are clues.",
     "rating": "Elo points; 400 more are odds of ten to one.",
     "rank": "Place by rating, with its 95 % interval.",
     "truncated": "Share of games that were cut off at the limit of turns.",
@@ -232,7 +227,7 @@ def measures(report: Report, beside: int) -> Iterator[Grid]:
     The last one has the differences of a player and its baseline.
     """
     players, listed = report.players, report.listed_measures
-    paired = report.comparison if len(report.comparisons) < 2 else None
+    paired = report.comparison
     games = pluralize(report.scored, "game")
     scored = f", {games} scored by the exact posterior" if report.scored else ""
     # One interval in twenty misses the truth: a reader who searches many finds some by chance.
@@ -241,9 +236,6 @@ def measures(report: Report, beside: int) -> Iterator[Grid]:
     for first in range(0, len(players), beside):
         some = players[first : first + beside]
         rows = [[_heading(m), *(_of_player(p, m) for p in some)] for m in listed]
-        errors = [player.calibration_error for player in some]
-        if any(error is not None for error in errors):
-            rows.append(["calibration error ↓", *(decimal(error, 3) for error in errors)])
         grid = Grid(title, ["measure", *(player.label for player in some)], rows, abouts)
         is_last = first + beside >= len(players)
         yield _with_differences(grid, paired, listed) if paired and is_last else grid
@@ -257,12 +249,11 @@ def _of_player(player: PlayerReport, measure: Measure) -> str:
 def _with_differences(grid: Grid, paired: PairedComparison, listed: Sequence[Measure]) -> Grid:
     """Return a table of measures with the difference of each, and its p-value."""
     rows = []
-    # A calibration error has no difference.
-    for row, measure in zip_longest(grid.rows, listed):
-        name, cells = measure.name if measure else "", ["", ""]
-        if name in paired.measures:
-            size = measure_text(measure, paired.measures[name], signed=True)
-            cells = [size, p_text(paired.adjusted_p.get(name))]
+    for row, measure in zip(grid.rows, listed, strict=True):
+        cells = ["", ""]
+        if measure.name in paired.measures:
+            size = measure_text(measure, paired.measures[measure.name], signed=True)
+            cells = [size, p_text(paired.adjusted_p.get(measure.name))]
         rows.append([*row, *cells])
     others = adjustment_text(len(paired.adjusted_p), len(paired.measures))
     headings = [*grid.headings, DIFFERENCE, P]
@@ -326,35 +317,16 @@ def replies(models: Sequence[PlayerReport]) -> Grid:
 # Charts
 
 
-def _standings(report: Report) -> Iterator[Chart]:
-    """Yield the chart of ratings, or without ratings of the results of all players."""
-    scale, ranked = report.scale, report.ranked
-    if any(player.rating.value is not None for player in ranked):
-        axis, reference = ChartAxis("rating"), None
-        rows = [(player.label, player.rating) for player in ranked]
-    else:
-        title = scale.name if scale.is_win_rate else f"mean {scale.name}"
-        form = percent_tick if scale.unit == "share" else plain_tick
-        axis = ChartAxis(title, format=form, bounds=scale.bounds)
-        reference = report.par if scale.is_win_rate else None
-        rows = [(player.label, report.result(player)) for player in ranked]
-    if any(interval.value is not None for _, interval in rows):
-        about = "95 % intervals" + ("" if reference is None else "; dashed: equal players")
-        yield ForestChart(axis.title.capitalize(), about, rows, axis, reference)
-
-
-def _turns(report: Report) -> Iterator[tuple[Chart, Grid]]:
-    """Yield the measures by turn and the calibration: charts, each with its numbers."""
+def _turns(report: Report) -> Iterator[tuple[LineChart, Grid]]:
+    """Yield the measures by turn: charts, each with its numbers."""
     known = {"entropy": ENTROPY} | {measure.name: measure for measure in report.measures}
-    names = {name for player in report.players for name in player.series} - {"calibration"}
+    names = {name for player in report.players for name in player.series}
     for name in sorted(names):
         if players := [player for player in report.ranked if player.line(name)]:
             yield _by_turn(known.get(name, Measure(name, name, "", None, "")), players)
-    if stated := [player for player in report.ranked if player.calibration]:
-        yield _calibration(stated)
 
 
-def _by_turn(measure: Measure, players: Sequence[PlayerReport]) -> tuple[Chart, Grid]:
+def _by_turn(measure: Measure, players: Sequence[PlayerReport]) -> tuple[LineChart, Grid]:
     """Return a measure by the player's own turn, with a line per player."""
     lines = [player.line(measure.name) for player in players]
     series = [
@@ -383,31 +355,3 @@ def _by_turn(measure: Measure, players: Sequence[PlayerReport]) -> tuple[Chart, 
 
 def _drawn(line: TurnSeries) -> TurnSeries:
     return {turn: point for turn, point in line.items() if point.n >= MIN_DEALS} or line
-
-
-def _calibration(players: Sequence[PlayerReport]) -> tuple[Chart, Grid]:
-    """Return stated against exact probability; on the diagonal both are equal."""
-    drawn = players[:MOST_LINES]
-    most = max(1, *(b.count for player in drawn for b in player.calibration))
-    series = [
-        # The area of a marker shows the number of claims.
-        Series(
-            [
-                ChartPoint(b.stated or 0.0, b.posterior or 0.0, size=0.8 + 6 * b.count / most)
-                for b in player.calibration
-            ],
-            color,
-            marker=color,
-        )
-        for color, player in enumerate(drawn)
-    ]
-    x, y = (ChartAxis(title, -0.03, 1.03) for title in ("stated probability", "exact posterior"))
-    about = "stated against exact probability; size: number of claims"
-    names = [player.label for player in drawn]
-    rows = [
-        [player.label, decimal(b.stated, 2), decimal(b.posterior, 2), str(b.count)]
-        for player in players
-        for b in player.calibration
-    ]
-    grid = Grid("Calibration", ["player", "stated", "posterior", "claims"], rows)
-    return LineChart("Calibration", about, series, x, y, names, diagonal=True), grid

@@ -107,15 +107,13 @@ def belief_measurements(stated: JsonValue, knowledge: CluedoKnowledge) -> dict[s
         if card in index and type(holder) is int and 0 <= holder <= knowledge.envelope
     }
     numbers = {card: _number(value, 1.0) for card, value in envelope.items()}
-    measured = (*_places(places, knowledge), *_shares(numbers, knowledge))
+    measured = (*_places(places, knowledge), _error(numbers, knowledge))
     # Total 0 and weight 1: an answer that stated beliefs.
     return sum_measurements(measured) | {"belief_failures": WeightedSum(0.0)}
 
 
-def _shares(
-    stated: Mapping[str, float | None], knowledge: CluedoKnowledge
-) -> Iterator[Measurements]:
-    """Yield the error of the stated probabilities, and sums per tenth for their calibration."""
+def _error(stated: Mapping[str, float | None], knowledge: CluedoKnowledge) -> Measurements:
+    """Return the error of the stated probabilities."""
     deck, exact, error, of_seen = knowledge.game.deck, knowledge.marginals(), 0.0, 0.0
     # Equal probabilities for all cards that were not seen take no deduction: their error is the
     # scale, at any length of the game.
@@ -123,22 +121,12 @@ def _shares(
         left = knowledge.facts.candidates(cards)
         posterior = {card: exact[deck.index[card], knowledge.envelope] for card in cards}
         shares = np.array([stated.get(card) or 0.0 for card in cards])
-        if not (is_stated := shares.any()):
+        if not shares.any():
             shares[:] = 1 / len(cards)
         error += relative_entropy(np.array([*posterior.values()]), shares)
         even = np.full(len(left), 1 / len(left))
         of_seen += relative_entropy(np.array([posterior[card] for card in left]), even)
-        for card, share in zip(cards, shares, strict=True):
-            row = exact[deck.index[card]]
-            # Own cards and open cards (a row of zeros) need no belief.
-            if is_stated and not row[knowledge.player] and row.any():
-                # The probability 1 belongs to the last bin.
-                number = min(9, int(10 * share))
-                yield {
-                    f"stated/{number}": WeightedSum(float(share)),
-                    f"calibration/{number}": WeightedSum(float(posterior[card])),
-                }
-    yield {"belief_error": WeightedSum(error, of_seen)}
+    return {"belief_error": WeightedSum(error, of_seen)}
 
 
 def _places(stated: Mapping[str, int], knowledge: CluedoKnowledge) -> Iterator[Measurements]:

@@ -9,8 +9,6 @@ from arena.core.analysis import Fact
 
 TURNS = range(1, 21)
 """Own turns for which the entropy is recorded."""
-BINS = range(10)
-"""Stated probabilities are grouped by their first decimal."""
 
 
 INFERENCES = {
@@ -194,33 +192,16 @@ _BELIEFS = (
     ),
 )
 
-_SERIES = (
-    *(
-        Measure(
-            f"entropy/{turn}",
-            f"entropy at turn {turn}",
-            "bits",
-            "lower",
-            f"Entropy of the envelope in the player's exact view at the start of its turn {turn}, "
-            "over games that reached it.",
-        )
-        for turn in TURNS
-    ),
-    *(
-        Measure(
-            f"{name}/{number}",
-            title.format(number / 10),
-            "probability",
-            None,
-            f"{quantity} probability that a card is in the envelope, over statements from "
-            f"{number / 10:.1f} to {(number + 1) / 10:.1f}; cards seen in the deal are left out.",
-        )
-        for name, title, quantity in (
-            ("stated", "stated probability, from {:.1f}", "Stated"),
-            ("calibration", "exact probability where {:.1f} is stated", "Exact"),
-        )
-        for number in BINS
-    ),
+_SERIES = tuple(
+    Measure(
+        f"entropy/{turn}",
+        f"entropy at turn {turn}",
+        "bits",
+        "lower",
+        f"Entropy of the envelope in the player's exact view at the start of its turn {turn}, "
+        "over games that reached it.",
+    )
+    for turn in TURNS
 )
 
 MEASURES: tuple[Measure, ...] = _QUESTIONS + _ACCUSATIONS + _REFUTATIONS

@@ -9,9 +9,8 @@ import numpy as np
 
 from arena import Action, Observation
 from arena.agents.agent import EvenBot
-from games.battleship.board import union
 from games.battleship.knowledge import BattleshipKnowledge, is_countable
-from games.battleship.rules import Shoot
+from games.battleship.rules import Shoot, union
 
 
 class BattleshipBot(EvenBot):

@@ -31,14 +31,16 @@ from arena import (
 )
 from arena.core.analysis import DecisionKind, Fact, SeatAssessor
 from arena.core.text import per_cent
-from games.battleship.board import Fleet, board_of, union
 from games.battleship.notes import BattleshipNotes, Shot, ShotRecord
 from games.battleship.rules import (
     Battleship,
     BattleshipState,
+    Fleet,
     FleetRevealed,
     PlaceFleet,
     Shoot,
+    board_of,
+    union,
 )
 
 MOST_FLEETS = 1_000_000

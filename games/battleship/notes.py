@@ -11,14 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arena import ArraySpec, Event, GameArrays, Notes, Observation
-from games.battleship.board import LONGEST_SHIP, Board, Fleet, union
 from games.battleship.rules import (
+    LONGEST_SHIP,
     Battleship,
+    Board,
+    Fleet,
     FleetRevealed,
     ShipsPlaced,
     ShotFired,
     ShotResult,
     shot_result,
+    union,
 )
 
 HIT_FACTOR = 50.0

@@ -19,11 +19,11 @@ from arena import (
 from arena.core.observation import NotesView
 from arena.core.text import listed, pluralize
 from arena.core.view import Look
-from games.battleship.board import Board
 from games.battleship.knowledge import BattleshipKnowledge, is_countable
 from games.battleship.notes import BattleshipNotes
 from games.battleship.rules import (
     Battleship,
+    Board,
     FleetRevealed,
     ShipsPlaced,
     ShotFired,

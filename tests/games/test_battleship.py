@@ -14,15 +14,19 @@ import pytest
 from arena import CHANCE, make_game
 from arena.core.errors import IllegalAction, InvalidAction, UsageError
 from arena.testing import check_game
-from games.battleship.board import Ship, board_of, is_fleet, random_fleet, union
 from games.battleship.knowledge import BattleshipKnowledge
 from games.battleship.rules import (
     Battleship,
     BattleshipState,
     FleetRevealed,
     PlaceFleet,
+    Ship,
     Shoot,
     ShotFired,
+    board_of,
+    is_fleet,
+    random_fleet,
+    union,
 )
 
 SMALL: dict[str, Any] = {"width": 4, "height": 4, "ships": [3, 2]}

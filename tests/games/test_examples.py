@@ -12,7 +12,6 @@ import pytest
     "module",
     [
         "games.avalon.rules",
-        "games.battleship.board",
         "games.battleship.rules",
         "games.cluedo.analysis.assessor",
         "games.cluedo.game",

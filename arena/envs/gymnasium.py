@@ -46,8 +46,6 @@ IDS = {
         ("KuhnPoker", "kuhn_poker"),
         ("LeducPoker", "leduc_poker"),
         ("Goofspiel", "goofspiel"),
-        ("LiarsDice", "liars_dice"),
-        ("Battleship", "battleship"),
     )
 }
 """Gymnasium's ids of the bundled games that have arrays for networks."""

@@ -1,18 +1,16 @@
-"""Everything that one viewer of Battleship knows, and observations as arrays."""
+"""Everything that one viewer of Battleship knows."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from functools import cached_property
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from arena import ArraySpec, Event, GameArrays, Notes, Observation
+from arena import Event, Notes
 from games.battleship.rules import (
-    LONGEST_SHIP,
     Battleship,
     Board,
     Fleet,
@@ -113,7 +111,7 @@ class ShotRecord:
 
 
 class BattleshipNotes(Notes):
-    """Ships and shots of both players as one viewer knows them. Texts, arrays and views read it."""
+    """Ships and shots of both players as one viewer knows them. Texts and views read it."""
 
     game: Battleship
 
@@ -155,38 +153,3 @@ class BattleshipNotes(Notes):
         if record.shots >> square & 1:
             return "x" if record.hits >> square & 1 else "o"
         return "S" if union(self.fleets[owner]) >> square & 1 else "."
-
-
-class BattleshipArrays(GameArrays):
-    """Observations of Battleship as arrays."""
-
-    game: Battleship
-
-    @cached_property
-    def specs(self) -> Mapping[str, ArraySpec]:
-        """Return the specs of the arrays; rows and columns are those of the board.
-
-        - `fleet`: 1 for a square of an own ship.
-        - `shots`, `received`: own shots and those of the other player: -1 miss, 1 hit.
-        - `afloat` (lengths 1 to 5): ships of the other player that are not sunk.
-        """
-        grid = (self.game.options.height, self.game.options.width)
-        return {
-            "fleet": ArraySpec(grid, 0, 1),
-            "shots": ArraySpec(grid, -1, 1),
-            "received": ArraySpec(grid, -1, 1),
-            "afloat": ArraySpec((LONGEST_SHIP,), 0, 10),
-        }
-
-    def read(self, observation: Observation) -> dict[str, NDArray[Any]]:
-        notes: BattleshipNotes = observation.notes
-        arrays, board = self._zeros(), self.game.board
-        arrays["fleet"].flat[board.squares(union(notes.fleet))] = 1
-        for name, player in (("shots", notes.player), ("received", 1 - notes.player)):
-            record = notes.records[player]
-            arrays[name].flat[board.squares(record.shots)] = -1
-            arrays[name].flat[board.squares(record.hits)] = 1
-        # Counted by length; ships of equal length look alike.
-        for length in notes.shots.afloat:
-            arrays["afloat"][length - 1] += 1
-        return arrays

@@ -262,7 +262,6 @@ class Battleship(Game):
 
     Text = "games.battleship.text:BattleshipText"
     Analysis = "games.battleship.knowledge:BattleshipAnalysis"
-    Arrays = "games.battleship.notes:BattleshipArrays"
     View = "games.battleship.text:BattleshipView"
     default_bots = ("gunner", "hunter")
     level_bots = ("easy", "hunter", "gunner")

@@ -1,12 +1,10 @@
-"""The present round as one viewer of liar's dice sees it, and observations as arrays."""
+"""The present round as one viewer of liar's dice sees it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
 
-from arena import ArraySpec, Event, GameArrays, Notes, Observation
+from arena import Event, Notes
 from games.liars_dice.rules import (
     BidMade,
     DiceBid,
@@ -17,12 +15,9 @@ from games.liars_dice.rules import (
     RoundStarted,
 )
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
 
 class LiarsDiceNotes(Notes):
-    """The present round as its viewer sees it. Texts, arrays, bots and views read it."""
+    """The present round as its viewer sees it. Texts, bots and views read it."""
 
     game: LiarsDice
 
@@ -83,46 +78,3 @@ class LiarsDiceNotes(Notes):
     def raises(self) -> Sequence[DiceBid]:
         """The bids above the last one, lowest first."""
         return self.game.raises(self.last_bid, self.total)
-
-
-class LiarsDiceArrays(GameArrays):
-    """Observations of liar's dice as arrays."""
-
-    game: LiarsDice
-
-    @cached_property
-    def specs(self) -> Mapping[str, ArraySpec]:
-        players, dice = self.game.num_players, self.game.options.dice
-        return {
-            "player": ArraySpec(shape=(players,), low=0, high=1),
-            "dice": ArraySpec(shape=(players, self.game.options.faces), low=0, high=dice),
-            "dice_left": ArraySpec(shape=(players,), low=0, high=dice),
-            "bids": ArraySpec(shape=(players, len(self.game.bids)), low=0, high=1),
-        }
-
-    @cached_property
-    def _columns(self) -> dict[tuple[int, int], int]:
-        """The column of each bid, by quantity and face."""
-        return {(bid.quantity, bid.face): n for n, bid in enumerate(self.game.bids)}
-
-    def read(self, observation: Observation) -> dict[str, NDArray[Any]]:
-        """Return the arrays of this round; rows are players from the observer on.
-
-        `player` has the seat, `dice` the number of seen dice of each face, `bids` the bids that
-        each player made, lowest bid first.
-        """
-        notes: LiarsDiceNotes = observation.notes
-        me, at, columns = observation.player, self._offsets, self._columns
-        players, block = self.game.num_players, bytearray(self._seat_blocks[me])
-        dice, left, bids = at["dice"] - 1, at["dice_left"], at["bids"]
-        # The observer is always row 0, so that a network need not learn each seat.
-        for seat, hand in notes.hands.items():
-            row = dice + (seat - me) % players * self.game.options.faces
-            # Counts per face from 1, since the order of dice does not matter.
-            for die in hand:
-                block[row + die] += 1
-        block[left : left + players] = (*notes.dice_left[me:], *notes.dice_left[:me])
-        for made in notes.bids:
-            row = bids + (made.player - me) % players * len(columns)
-            block[row + columns[made.quantity, made.face]] = 1
-        return self._from_block(block)

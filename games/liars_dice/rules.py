@@ -166,7 +166,6 @@ class LiarsDice(Game):
 
     Text = "games.liars_dice.text:LiarsDiceText"
     Analysis = "games.liars_dice.knowledge:LiarsDiceAnalysis"
-    Arrays = "games.liars_dice.notes:LiarsDiceArrays"
     View = "games.liars_dice.text:LiarsDiceView"
     Talk = "games.liars_dice.knowledge:LiarsDiceTalk"
     default_bots = ("reader", "counter")

@@ -179,6 +179,11 @@ def test_gymnasium_checks_every_id(name: str) -> None:
     check_env(gymnasium.make(name).unwrapped)
 
 
+def test_the_games_with_arrays_have_an_id() -> None:
+    names = {name for name, _ in GAMES if make_game(name).arrays.specs}
+    assert names == {*IDS.values()}
+
+
 @every_game
 def test_the_learner_meets_the_same_game_as_in_play(name: str, options: dict[str, Any]) -> None:
     game = make_game(name, **options)
@@ -245,7 +250,7 @@ def test_the_flat_wrapper_plays_the_same_game(name: str, options: dict[str, Any]
         assert masks.dtype == bool and (masks == seen["action_mask"]).all()
         assert vector.dtype == np.float32 and vector in flat.observation_space
         joined = [seen["observation"][key].ravel() for key in game.arrays.specs]
-        assert (vector == np.concatenate(joined)).all()
+        assert (vector == np.concatenate(joined or [np.zeros(1)])).all()
         action = int(rng.choice(np.flatnonzero(masks)))
         seen, reward, terminated, truncated, info = inner.step(action)
         vector, *result, flat_info = flat.step(action)

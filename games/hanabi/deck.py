@@ -106,43 +106,6 @@ class HanabiDeck:
         """
         return fireworks[self.colour(card)] == self.rank(card) - 1
 
-    def prospects(self, gone: tuple[int, ...], fireworks: tuple[int, ...]) -> Prospects:
-        """Return what the kinds are still worth.
-
-        Args:
-            gone: Copies of each kind that were played or discarded.
-            fireworks: The highest rank played so far in each colour.
-        """
-        left = fitting = useless = last = 0
-        for colour, done in enumerate(fireworks):
-            reachable = True
-            for rank in range(1, self.ranks + 1):
-                kind = colour * self.ranks + rank - 1
-                copies = self.copies[kind] - gone[kind]
-                left |= bool(copies) << kind
-                # Above a rank without copies, nothing can be played any more.
-                reachable = reachable and (rank <= done or copies > 0)
-                if rank <= done or not reachable:
-                    useless |= 1 << kind
-                    continue
-                fitting |= (rank == done + 1) << kind
-                last |= (copies == 1) << kind
-        return Prospects(left, fitting, useless, last)
-
-
-@dataclass(frozen=True, slots=True)
-class Prospects:
-    """Sets of kinds by what they are still worth, as all players know."""
-
-    left: Kinds
-    """Kinds of which copies are in the hands or in the deck."""
-    fitting: Kinds
-    """Kinds that can be played now."""
-    useless: Kinds
-    """Kinds that can score no more: played, or above a rank that is out of the game."""
-    last_copies: Kinds
-    """Kinds that can still score, with one copy left."""
-
 
 class HanabiOptions(SeatOptions):
     """Options of `hanabi`; the defaults are the rules of the card game."""

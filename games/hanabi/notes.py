@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from arena import Event, Notes
-from games.hanabi.deck import Kinds, Prospects
+from games.hanabi.deck import Kinds
 from games.hanabi.rules import (
     CardDiscarded,
     CardDrawn,
@@ -35,6 +36,20 @@ class HeldCard(NamedTuple):
         # A hint also says of the cards that it does not name that they differ.
         kinds = self.kinds & shown if named else self.kinds & ~shown
         return HeldCard(self.card, kinds, self.hinted or named, self.meaning)
+
+
+@dataclass(frozen=True, slots=True)
+class Prospects:
+    """Sets of kinds by what they are still worth, as all players know."""
+
+    left: Kinds
+    """Kinds of which copies are in the hands or in the deck."""
+    fitting: Kinds
+    """Kinds that can be played now."""
+    useless: Kinds
+    """Kinds that can score no more: played, or above a rank that is out of the game."""
+    last_copies: Kinds
+    """Kinds that can still score, with one copy left."""
 
 
 class HanabiNotes(Notes):
@@ -119,8 +134,26 @@ class HanabiNotes(Notes):
     def prospects(self) -> Prospects:
         """Sets of kinds by what they are still worth, computed on demand."""
         if self._prospects is None:
-            self._prospects = self.game.deck.prospects(self.gone, self.fireworks)
+            self._prospects = self._judge_kinds()
         return self._prospects
+
+    def _judge_kinds(self) -> Prospects:
+        deck = self.game.deck
+        left = fitting = useless = last = 0
+        for colour, done in enumerate(self.fireworks):
+            reachable = True
+            for rank in range(1, deck.ranks + 1):
+                kind = colour * deck.ranks + rank - 1
+                copies = deck.copies[kind] - self.gone[kind]
+                left |= bool(copies) << kind
+                # Above a rank without copies, nothing can be played any more.
+                reachable = reachable and (rank <= done or copies > 0)
+                if rank <= done or not reachable:
+                    useless |= 1 << kind
+                    continue
+                fitting |= (rank == done + 1) << kind
+                last |= (copies == 1) << kind
+        return Prospects(left, fitting, useless, last)
 
     @property
     def unseen(self) -> list[int]:

@@ -63,7 +63,7 @@ COMMANDS = {
             "models": CommandEntry("List the models on this machine.", "listing:list_models"),
         },
     ),
-    "doctor": CommandEntry("Check what is installed; write a settings file.", "doctor:doctor"),
+    "doctor": CommandEntry("Check what is installed, and the keys.", "doctor:doctor"),
     "bench": CommandEntry("Measure a player by a benchmark suite.", "bench:bench"),
     "atropos": CommandEntry(
         "Exchange training games with Atropos.",

@@ -47,7 +47,7 @@ class BenchOptions(MeasureOptions, ReportOptions):
 
     suite: str = argument("")
     """Name of a suite, or a suite file (.json). Without one, the suites are listed."""
-    player: str | None = setting(None, complete="spec")
+    player: str | None = setting(None)
     """SPEC of the player that is measured."""
     text_level: TextLevel = setting("notes")
     """Help in the text."""

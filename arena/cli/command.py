@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, get_args, get_type_hints
 import click
 from click.core import ParameterSource
 
-from arena.cli.completion import COMPLETIONS
 from arena.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -116,12 +115,11 @@ class OptionsCommand(click.Command):
             and value not in (None, ())
         }
         keys = assigned(from_command_line.pop("set_values", ()), self.config)
-        for name, setting in self.config.settings().items():
-            value = from_command_line.get(name)
-            if setting.complete == "game" and isinstance(value, str) and value.endswith(".py"):
-                from arena.plugins.catalog import load_game_file
+        game = from_command_line.get("game")
+        if isinstance(game, str) and game.endswith(".py"):
+            from arena.plugins.catalog import load_game_file
 
-                from_command_line[name] = load_game_file(Path(value))
+            from_command_line["game"] = load_game_file(Path(game))
         return self.function(self.config.of_command(words_of(ctx), {**keys, **from_command_line}))
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -158,27 +156,16 @@ def parameters(config: type[Config]) -> Iterator[click.Parameter]:
                 nargs=-1 if setting.is_list else 1,
                 required=False,
                 metavar=setting.metavar if bare else f"[{setting.metavar}]",
-                shell_complete=_completion(setting),
             )
     for setting in settings.values():
         if setting.flag and setting.is_bool:
             # The second name is the opposite; click reads both from one text.
             yield click.Option([setting.name, setting.flag], is_flag=True, default=None)
         elif setting.flag:
-            yield click.Option(
-                [setting.name, *setting.flag.split("/")],
-                multiple=setting.is_list,
-                shell_complete=_completion(setting),
-            )
+            yield click.Option([setting.name, *setting.flag.split("/")], multiple=setting.is_list)
     if any(setting.is_key for setting in settings.values()):
         yield click.Option(["set_values", "--set"], multiple=True)
     yield click.Option([HELP_ALL], is_flag=True, is_eager=True, expose_value=False, callback=_help)
-
-
-def _completion(setting: Setting) -> Any:
-    """Return the function that click calls with what is typed, if there is one."""
-    complete = COMPLETIONS.get(setting.complete)
-    return None if complete is None else lambda *typed: complete(typed[-1])
 
 
 def _help(ctx: click.Context, _: click.Parameter, is_given: bool) -> None:

@@ -9,12 +9,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, requires, version
 from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from arena.cli.options import OutputOptions
 from arena.core.version import __version__
-from arena.llm.config import setting
 from arena.plugins.catalog import DISTRIBUTION, install_command
 from backends import PROVIDERS
 
@@ -68,20 +66,8 @@ class Package:
     install: str
 
 
-class DoctorOptions(OutputOptions):
-    """Options of `arena doctor`."""
-
-    init: Path | None = setting(None)
-    """Folder: write a commented arena.toml there instead."""
-
-
-def doctor(options: DoctorOptions) -> int:
+def doctor(options: OutputOptions) -> int:
     """Print what is installed and what is missing. Exits with 1 if a required package is."""
-    if options.init is not None:
-        from arena.cli.init import write_settings
-
-        write_settings(options.init)
-        return 0
     packages = examine()
     complete = all(p.version for p in packages if not p.extra)
     if options.as_json:

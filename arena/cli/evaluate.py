@@ -42,9 +42,9 @@ class EvalOptions(ExperimentOptions):
         "arena eval --from runs/play --csv out.csv",
     )
 
-    game: str = argument("", complete="game")
+    game: str = argument("")
     """The game; 'arena list games' lists them."""
-    player: list[str] = setting([], complete="spec")
+    player: list[str] = setting([])
     """SPEC of the player that is measured."""
     finished: list[Path] = setting([], flag="--from")
     """Measure finished games instead: replays, folders, runs."""

@@ -105,7 +105,7 @@ class GameRun:
     start: Position | None = None
     """Position at which the games start; None for new games."""
     results: list[PlayedGame] = field(default_factory=list)
-    """Finished games, also those that an earlier run has left in `out`."""
+    """Finished games."""
     unfinished: list[Path] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
     movers: set[int] = field(default_factory=set)
@@ -232,24 +232,20 @@ class GameRun:
     async def _play_all(self) -> None:
         from arena.episodes.job import LOOKAHEAD, run_jobs
 
-        finished = {game.seed for game in self.results}
-        seeds = [seed for seed in self.seeds if seed not in finished]
         shown = len(self.seeds) == 1 and bool(self.watch or self.humans)
         concurrent = 1 if self.watch else self.max_concurrent
         async with self.llm or nullcontext():
-            if self.llm and self.probe and len(seeds) > 1:
+            if self.llm and self.probe and len(self.seeds) > 1:
                 await probe_models(self.llm, self.match.specs)
             with progress_bar(hidden=shown) as progress:
-                bar = progress.add_task(
-                    self.match.game.name, total=len(self.seeds), completed=len(finished)
-                )
+                bar = progress.add_task(self.match.game.name, total=len(self.seeds))
 
                 def keep(game: PlayedGame) -> None:
                     self.results.append(game)
                     progress.advance(bar)
 
                 free = asyncio.Semaphore(concurrent)
-                async for _ in run_jobs(seeds, self._play, LOOKAHEAD * concurrent, free, keep):
+                async for _ in run_jobs(self.seeds, self._play, LOOKAHEAD * concurrent, free, keep):
                     pass
 
     async def _play(self, seed: int) -> PlayedGame:

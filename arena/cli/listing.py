@@ -29,8 +29,6 @@ class GamesOptions(OutputOptions):
 
     name: str | None = argument(None)
     """Only this game, with its rules, also as GAME:OPTION=VALUE; or this family of games."""
-    every: bool = setting(False, flag="--all")
-    """Also the games of the installed libraries."""
 
 
 def list_games(options: GamesOptions) -> int:
@@ -59,10 +57,9 @@ def list_games(options: GamesOptions) -> int:
     # Options may change the rules. Wrong ones are an error here, also with --json.
     rules = make_game(name).text.rules() if name else None
     entries = [] if name else catalog().entries("game_family")
-    families = [{"name": entry.name, "summary": entry.summary} for entry in entries]
-    listed = list(_families(entries)) if options.every else []
     if options.as_json:
-        print(json.dumps({"games": games, "families": listed or families}))
+        families = [{"name": entry.name, "summary": entry.summary} for entry in entries]
+        print(json.dumps({"games": games, "families": families}))
         return 0
     if rules is not None:
         _print_game(games[0], rules)
@@ -75,9 +72,6 @@ def list_games(options: GamesOptions) -> int:
     width = max(len(name) for name, *_ in rows)
     for game, players, summary in rows:
         echo(f"{game:<{width}}  {players:>7}  {summary}".rstrip(), indent=" " * (width + 11))
-    for family in listed:
-        echo(f"\n{family['family']}/")
-        _print_family(family)
     echo("\nRules, options and bots of a game, or the games of a library: arena list games NAME")
     return 0
 
@@ -88,15 +82,6 @@ def _print_game(game: dict[str, Any], rules: str) -> None:
     for option in game["options"]:
         echo(f"  {option['name']} = {option['default']!r}  ({option['allowed']})")
         echo(f"      {option['description']}")
-
-
-def _families(entries: Sequence[CatalogEntry]) -> Iterator[dict[str, Any]]:
-    """Yield the games of each family; a library that is not installed is a warning."""
-    for entry in entries:
-        try:
-            yield _family(entry.name)
-        except ArenaError as error:
-            echo(f"warning: {error}", file=sys.stderr)
 
 
 def _family(name: str) -> dict[str, Any]:

@@ -49,7 +49,7 @@ class McpOptions(TextOptions, SeedOptions, ModelOptions):
     """With --http: the port; 0 takes a free one."""
     turn_seconds: float = setting(300.0, ge=0.01)
     """Time for one decision; then a fallback move is played."""
-    seat: list[str] = setting([], complete="seat")
+    seat: list[str] = setting([])
     """I=SPEC; 'mcp' is a client's. Default: 0=mcp, bots for the others."""
     out: Path = setting(Path("runs/mcp"))
     """Folder for the replays."""

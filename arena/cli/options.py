@@ -53,7 +53,7 @@ class SeedOptions(Config):
 class GameSetupOptions(Config):
     """The game, with its options."""
 
-    game: str = argument(complete="game")
+    game: str = argument()
     """The game; 'arena list games' lists them."""
     players: int | None = setting(None)
     """Number of seats."""

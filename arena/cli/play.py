@@ -21,15 +21,13 @@ from arena.cli.options import (
 )
 from arena.cli.terminal import echo, settle_accounts
 from arena.core.errors import UsageError
-from arena.core.spec import Spec, redacted
+from arena.core.spec import Spec
 from arena.llm.config import argument, setting
 from arena.llm.settings import MODELS
 from arena.plugins.catalog import require
 
 if TYPE_CHECKING:
     from arena.cli.game_run import GameRun
-    from arena.core.game import Game
-    from arena.episodes.record import Header
 
 PACE = 0.7
 """Seconds between moves in the browser, so that a person can follow them."""
@@ -57,9 +55,9 @@ class PlayOptions(TextOptions, SeedOptions, ModelOptions, OutputOptions):
     delay: float | None = setting(None, flag=False, ge=0, le=3600)
     """Seconds between moves. Default: 0, with --web 0.7."""
 
-    game: str = argument("", complete="game")
+    game: str = argument("")
     """The game; 'arena list games' lists them. Default: asked for."""
-    seat: list[str] = setting([], complete="seat")
+    seat: list[str] = setting([])
     """I=SPEC, e.g. 0=bot:oracle or 1=human ('arena list agents'). Default: the game's bot."""
     level: Level | None = setting(None)
     """Bots of the seats without --seat."""
@@ -67,8 +65,6 @@ class PlayOptions(TextOptions, SeedOptions, ModelOptions, OutputOptions):
     """Games, on seeds SEED, SEED+1, …"""
     out: Path = setting(Path("runs/play"))
     """Folder for the replays."""
-    resume: bool = setting(False, flag="--resume")
-    """Keep the finished games in --out and play the missing ones."""
     watch: bool | None = setting(None)
     """Show the game. Default: one game."""
     max_concurrent: int = setting(16, ge=1, le=10_000)
@@ -89,8 +85,7 @@ def play(options: PlayOptions) -> int:
         options = options.model_copy(update={"game": _chosen_game()})
     game, turns = options.make_game(), options.max_turns
     specs = seat_specs(game, options.seat, options.backend, options.level)
-    resumes = options.resume and options.seed is None
-    first = _earlier_seed(options.out, game) if resumes else options.first_seed()
+    first = options.first_seed()
     llm = options.service(options.dry_run) if has_models(specs) else None
     chat = options.chat_options(game, specs, turns, llm)
     # In the browser, models may join later.
@@ -114,8 +109,6 @@ def play(options: PlayOptions) -> int:
         if getattr(options, name) != type(options).model_fields[name].default:
             raise UsageError(f"{name} needs --web")
     run.check()
-    if options.resume:
-        _keep_finished(run, options.dry_run)
     if options.dry_run:
         _print_estimate(run, options)
         return 0
@@ -137,74 +130,14 @@ def _chosen_game() -> str:
 
 
 def _print_estimate(run: GameRun, options: PlayOptions) -> None:
-    """Print what the games that are not finished would ask of the models."""
+    """Print what the games would ask of the models."""
     from arena.cli.model_estimate import SAMPLE_GAMES, print_estimate
 
-    missing = len(run.seeds) - len(run.results)
     # Of a single game, too, several deals are sampled: one says little about its length.
     seeds = range(run.seeds.start, run.seeds.start + SAMPLE_GAMES)
-    line_ups = {tuple(run.match.specs): missing} if missing else {}
+    line_ups = {tuple(run.match.specs): len(run.seeds)}
     matches = map(run.match.with_seed, seeds)
     print_estimate(line_ups, matches, run.llm, options, options.as_json)
-
-
-def _earlier_seed(out: Path, game: Game) -> int:
-    """Return the first seed of a game's replays in a folder. Raises UsageError if it has none."""
-    from arena.episodes.files import game_stem
-
-    stem = game_stem(game, 0).removesuffix("0")
-    names = (path.name.partition(".")[0] for path in out.glob(f"{stem}*.jsonl*"))
-    seeds = [int(digits) for name in names if (digits := name.removeprefix(stem)).isdigit()]
-    if not seeds:
-        raise UsageError(f"--resume: {out} has no replay {stem}N.jsonl; name its folder with --out")
-    return min(seeds)
-
-
-def _keep_finished(run: GameRun, dry_run: bool = False) -> None:
-    """Add the finished games in `out` to the results; remove the unfinished ones.
-
-    A dry run removes nothing.
-
-    An unfinished game is played again from its start: the random numbers that its bots have drawn
-    are not stored. Raises UsageError for a replay of another set-up.
-    """
-    from arena.cli.game_run import PlayedGame
-    from arena.episodes.files import is_written
-    from arena.episodes.replay import read_replay
-
-    for seed in run.seeds:
-        path = run.out / f"{run.stem(seed)}.jsonl"
-        if path.exists():
-            replay = read_replay(path)
-            _check_same(run, seed, replay.header, path)
-            if replay.outcome is not None:
-                run.results.append(PlayedGame.of(run.match, seed, replay.outcome, path))
-                continue
-        part = path.with_name(f"{path.name}.part")
-        # Another process may be playing this game now.
-        if not dry_run and part.exists() and not is_written(part):
-            part.unlink()
-
-
-def _check_same(run: GameRun, seed: int, found: Header, path: Path) -> None:
-    """Raise UsageError if a replay was made with other flags."""
-    from arena.episodes.record import Header
-
-    match = run.match
-    present = Header.of(
-        match.game,
-        seed,
-        [redacted(spec) for spec in match.specs],
-        match.turn_limit,
-        match.text_level,
-        match.chat,
-    )
-    for name in Header.model_fields.keys() - {"arena", "created", "schema_version"}:
-        if (stored := getattr(found, name)) != getattr(present, name):
-            raise UsageError(
-                f"--resume: {path} was made with {name} = {stored}; use the same flags, or another "
-                "--out"
-            )
 
 
 def _serve(run: GameRun, options: PlayOptions) -> int:
@@ -212,8 +145,8 @@ def _serve(run: GameRun, options: PlayOptions) -> int:
 
     Raises UsageError if flags do not fit together, or the address cannot be used.
     """
-    if options.resume or options.dry_run or options.as_json:
-        raise UsageError("--resume, --dry-run, --json: not with --web")
+    if options.dry_run or options.as_json:
+        raise UsageError("--dry-run, --json: not with --web")
     require("arena play --web", ("starlette", "uvicorn", "websockets"), "web")
     from replays.web.play.links import WebGameSetup
     from replays.web.play.new_game import NewGames

@@ -47,7 +47,7 @@ class BranchOptions(ReplayOptions, SeedOptions, ModelOptions, OutputOptions):
 
     position: int = setting(0, ge=0)
     """Play on from position N, after N plies."""
-    seat: list[str] = setting([], complete="seat")
+    seat: list[str] = setting([])
     """I=SPEC: who plays on there. Default: the player of the replay, if it is a bot."""
     games: int = setting(1, ge=1, le=10**6)
     """Times to play on."""

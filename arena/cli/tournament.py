@@ -21,7 +21,7 @@ class TournamentOptions(ExperimentOptions):
         "arena tournament kuhn_poker --player bot:random --player embedded:FOLDER",
     )
 
-    player: list[str] = setting(complete="spec")
+    player: list[str] = setting()
     """SPEC of a player; name each with a --player of its own."""
     games: int = setting(60, ge=1, le=10**6)
     """Games of each player, at least."""

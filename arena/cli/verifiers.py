@@ -13,7 +13,7 @@ class VerifiersPackageOptions(GameSetupOptions):
 
     folder: Path = argument()
     """New folder of the package."""
-    seat: list[str] = setting([], complete="seat")
+    seat: list[str] = setting([])
     """N=SPEC, or N=model for a model that verifiers serves. Default: a model at seat 0, the game's
     default opponent at the others."""
 

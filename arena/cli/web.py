@@ -19,7 +19,7 @@ class WebOptions(ModelOptions):
     """Folder of games, evaluations and training runs. Default: runs."""
     port: int = setting(8765, ge=0, le=65535)
     """0: any that is free."""
-    model: list[str] = setting([], complete="spec")
+    model: list[str] = setting([])
     """SPEC of a model that may take a seat; may be repeated."""
 
 

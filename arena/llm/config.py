@@ -32,7 +32,6 @@ def setting(
     *,
     flag: bool | str = True,
     changeable: bool = False,
-    complete: str = "",
     variable: str = "",
     metavar: str = "",
     **limits: Any,
@@ -45,19 +44,18 @@ def setting(
         flag: Whether it is a flag, or the names of the flag: `--trainer-host/--host`, or of a bool
             `--guided/--free`. Without a flag it is a key of arena.toml and of --set only.
         changeable: Whether a resumed training run may change it.
-        complete: What shells complete: "game", "spec" or "seat".
         variable: Another environment variable that sets it, after `ARENA_COMMAND_FIELD`.
         metavar: Name of a positional argument in the help; " " stands for the field's own.
         limits: Limits of the value, as `pydantic.Field` takes them.
     """
     extra: dict[str, JsonValue] = {"panel": panel, "flag": flag, "changeable": changeable}
-    extra |= {"complete": complete, "variable": variable, "metavar": metavar}
+    extra |= {"variable": variable, "metavar": metavar}
     return Field(default, json_schema_extra=extra, **limits)
 
 
-def argument(default: Any = ..., metavar: str = " ", complete: str = "") -> Any:
+def argument(default: Any = ..., metavar: str = " ") -> Any:
     """Return a field that is a positional argument; the help shows it as `metavar`."""
-    return setting(default, flag=False, complete=complete, metavar=metavar)
+    return setting(default, flag=False, metavar=metavar)
 
 
 def merged(below: Mapping[str, JsonValue], above: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
@@ -87,7 +85,6 @@ class Setting:
     metavar: str
     """Name of a positional argument in the help; "" for other fields."""
     panel: str
-    complete: str
     variable: str
     is_required: bool
     text: str
@@ -256,7 +253,6 @@ class Config(BaseModel):
             flag or "",
             stated["metavar"] and (stated["metavar"].strip() or name.upper()),
             stated["panel"],
-            stated["complete"],
             stated["variable"],
             info.is_required(),
             help_text(info, None if info.is_required() else default),

@@ -282,16 +282,6 @@ def test_each_game_has_one_line(
     assert re.match(r"cluedo +2-6 +who did it", lines[0])
 
 
-def test_init_makes_the_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = tmp_path / "new" / "project"
-    assert run(["doctor", "--init", str(folder)]) == 0
-    assert "[train]" in (folder / "arena.toml").read_text("utf-8")
-    assert run(["doctor", "--init", str(folder)]) == 2
-    assert "arena.toml exists already" in capsys.readouterr().err
-    assert run(["doctor", "--init", str(folder / "arena.toml")]) == 2
-    assert capsys.readouterr().err.endswith("arena.toml exists already; it is not changed\n")
-
-
 def test_a_broken_plugin_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "broken.py").write_text("raise RuntimeError('a bad\\nday')", "utf-8")
     package = tmp_path / "broken-1.0.dist-info"

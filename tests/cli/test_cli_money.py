@@ -1,17 +1,14 @@
-"""What `arena play` does with a budget, and how it goes on with a new one."""
+"""What `arena play` does with a budget."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
 from cluedo_server import GAME, arena, legal_answer
 from misbehaving import Misbehaving
-
-from arena.episodes.replay import read_replay, verify
 
 CENTS = 0.003
 """US dollars per call."""
@@ -47,65 +44,14 @@ def test_nearly_all_the_money_is_in_finished_games(tmp_path: Path) -> None:
     assert sum(map(answers_in, games)) * CENTS >= 0.95 * spent
 
 
-def test_a_game_that_the_budget_cuts_off_is_kept_as_a_part_and_played_again(
-    tmp_path: Path,
-) -> None:
+def test_a_game_that_the_budget_cuts_off_is_kept_as_a_part(tmp_path: Path) -> None:
     with Misbehaving(legal_answer, cost=CENTS) as server:
         spec = f"{server.openai_url}#tiny"
         done = play(spec, "--games 2 --max-cost 0.005 --set probe=false", tmp_path)
         assert server.ledger.requests == 1
         assert len(list((tmp_path / "games").glob("*.part"))) == 1
-        again = play(spec, "--games 2 --set probe=false --resume", tmp_path)
     assert done.returncode == 1
     assert "the next call of" in done.stderr and "--max-cost 0.005" in done.stderr
-    assert again.returncode == 0 and len(finished(tmp_path / "games")) == 2
-    assert not list((tmp_path / "games").glob("*.part"))
-
-
-def test_resume_keeps_finished_games_and_plays_the_missing_ones(tmp_path: Path) -> None:
-    with Misbehaving(legal_answer, cost=CENTS) as server:
-        spec = f"{server.openai_url}#tiny"
-        first = play(spec, "--games 6 --max-cost 0.1 --set probe=false", tmp_path)
-        assert first.returncode == 1
-        kept = {path: path.read_bytes() for path in finished(tmp_path / "games")}
-        assert 1 <= len(kept) < 6
-        part = tmp_path / "games" / "cluedo-cards-3p-seed6.jsonl.part"
-        part.write_bytes(next(iter(kept.values()))[:900])  # As a run that was killed leaves it.
-        asked = server.ledger.requests
-        # Without --seed: it goes on with the seeds of the folder.
-        command = GAME.replace(" --seed 1", "")
-        again = arena(
-            f"{command} --seat 0={spec} --out games --games 6 --set probe=false --resume --json",
-            tmp_path,
-        )
-        new = server.ledger.requests - asked
-        # Once more: nothing is missing, so nothing is asked.
-        whole = play(spec, "--games 6 --resume", tmp_path)
-        assert server.ledger.requests == asked + new
-    assert again.returncode == 0, again.stderr
-    result: dict[str, Any] = json.loads(again.stdout.splitlines()[-1])
-    assert [game["seed"] for game in result["games"]] == [1, 2, 3, 4, 5, 6]
-    games = finished(tmp_path / "games")
-    assert len(games) == 6 and not part.exists()
-    assert all(path.read_bytes() == content for path, content in kept.items())
-    assert new == sum(answers_in(path) for path in games if path not in kept)
-    for path in games:
-        verify(read_replay(path))
-    assert whole.returncode == 0 and "6 of 6 games finished" in whole.stderr
-
-
-def test_resume_refuses_another_setup_and_an_empty_folder(tmp_path: Path) -> None:
-    command = "play cluedo -o variant=cards --players 3 --no-watch --out games"
-    empty = arena(f"{command} --resume", tmp_path)
-    assert empty.returncode == 2
-    assert "--resume: games has no replay cluedo-cards-3p-seedN.jsonl" in empty.stderr
-    assert arena(f"{command} --seed 4", tmp_path).returncode == 0
-    other = arena(f"{command} --seed 4 --games 2 --resume --seat 1=bot:novice", tmp_path)
-    assert other.returncode == 2
-    assert "cluedo-cards-3p-seed4.jsonl was made with players = " in other.stderr
-    themed = arena(f"{command} --seed 4 --resume -o theme=us", tmp_path)
-    assert themed.returncode == 2 and "was made with options = " in themed.stderr
-    assert arena(f"{command} --seed 4 --resume", tmp_path).returncode == 0
 
 
 @pytest.mark.parametrize(

@@ -40,9 +40,7 @@ COMMANDS = {
         commands={
             "view": CommandEntry("Step through a replay, or show it in a browser.", "replay:view"),
             "verify": CommandEntry("Play the game again and compare.", "replay:verify_replay"),
-            "branch": CommandEntry(
-                "Let other players play on from a position.", "replay_branch:branch"
-            ),
+            "branch": CommandEntry("Let other players play on from a position.", "replay:branch"),
             "export": CommandEntry("Write replays as data of models.", "replay:export"),
         },
         default="view",

@@ -369,3 +369,22 @@ def read_json_object(path: Path) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise UsageError(f"{path}: cannot be read ({path.name} is not a JSON object)")
     return value
+
+
+def read_optional_object(path: Path) -> dict[str, Any]:
+    """Return the JSON object in a file, empty without the file. Raises UsageError."""
+    return read_json_object(path) if path.exists() else {}
+
+
+def read_end_ids(
+    folder: Path, config: Mapping[str, JsonValue], eos_id: int | None
+) -> tuple[int, ...]:
+    """Return the end tokens, first the tokenizer's, which ends constrained answers."""
+    generation = read_optional_object(folder / "generation_config.json")
+    configured = generation.get("eos_token_id", config.get("eos_token_id"))
+    others = configured if isinstance(configured, list) else [configured]
+    # A dict removes duplicates and keeps the order.
+    end_ids = dict.fromkeys(end for end in (eos_id, *others) if end is not None)
+    if not end_ids:
+        raise UsageError(f"{folder}: defines no end token")
+    return tuple(end_ids)

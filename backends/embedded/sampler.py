@@ -48,6 +48,7 @@ from backends.embedded.scheduler import (
 from backends.embedded.token_sampling import (
     ConstraintFactory,
     GeneratedToken,
+    IncrementalDetokenizer,
     SamplingParams,
     log_softmax,
     sample_token,
@@ -199,7 +200,7 @@ class Sampler:
             prompt=HashedPrompt.of(prompt, weights),
             params=params,
             constraint=self._constraints.create(params),
-            detokenizer=self.chat_tokenizer.make_detokenizer(params.stop),
+            detokenizer=IncrementalDetokenizer(self.chat_tokenizer.text_of, params.stop),
             loop=asyncio.get_running_loop(),
             uniform=params.make_rng().random,
         )

@@ -17,8 +17,12 @@ from dataclasses import dataclass, field
 from arena.core.errors import BackendError
 from backends.embedded.layers import ModelWeights
 from backends.embedded.model import BLOCK_SIZE, Chunk
-from backends.embedded.token_sampling import ChoiceConstraint, GeneratedToken, SamplingParams
-from backends.embedded.tokenizer import IncrementalDetokenizer
+from backends.embedded.token_sampling import (
+    ChoiceConstraint,
+    GeneratedToken,
+    IncrementalDetokenizer,
+    SamplingParams,
+)
 
 HASH_STRIDE = 32
 """Prefixes are hashed at multiples of this many tokens; shorter ones are not looked up."""

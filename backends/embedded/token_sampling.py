@@ -1,7 +1,8 @@
 """Sampling of one token from one row of logits: masks, temperature, log-probabilities.
 
 All arithmetic is in float64 and for one row at a time, so that no row can influence another. A
-constraint to some texts gives the tokens that may come next (the token mask).
+constraint to some texts gives the tokens that may come next (the token mask), and a detokenizer
+turns the tokens that were sampled into text.
 """
 
 from __future__ import annotations
@@ -158,6 +159,61 @@ def _nucleus_mask(weights: FloatArray, top_p: float) -> NDArray[np.bool_]:
     mask[order[preceding < top_p * weights.sum()]] = True
     mask[order[0]] = True  # At least one, also if rounding makes the comparison fail.
     return mask
+
+
+class IncrementalDetokenizer:
+    """The text of one answer while its tokens arrive, up to the first of the stop strings."""
+
+    def __init__(self, decode: Callable[[list[int]], str], stop: Sequence[str] = ()) -> None:
+        self.stopped = False
+        self._decode = decode
+        self._stop = [text for text in stop if text]
+        self._ids: list[int] = []
+        # Tokens [:_read] have become text. Decoding starts at _context_start, some tokens earlier,
+        # because some decoders drop the space in front of the first token.
+        self._context_start = 0
+        self._read = 0
+        self._pending = ""  # Decoded text that may be the start of a stop string.
+
+    def push(self, token: int) -> str:
+        """Add a token; return the new text that is final. Sets `stopped` after a stop string."""
+        self._ids.append(token)
+        new = self._new_text()
+        # U+FFFD at the end: the last bytes of a character are still missing.
+        if not new or new.endswith("\ufffd"):
+            return ""
+        self._context_start, self._read = self._read, len(self._ids)
+        return self._release(new)
+
+    def flush(self) -> str:
+        """Return the pending text at the end of an answer; an incomplete character is U+FFFD."""
+        if self.stopped:
+            return ""
+        return self._release(self._new_text()) + self._pending
+
+    def _new_text(self) -> str:
+        """Return the text of the tokens that have not been read."""
+        before = self._decode(self._ids[self._context_start : self._read])
+        return self._decode(self._ids[self._context_start :])[len(before) :]
+
+    def _release(self, new: str) -> str:
+        """Return the text before a stop string, and keep a possible start of one pending."""
+        if not self._stop:
+            return new
+        text = self._pending + new
+        stops = [position for position in map(text.find, self._stop) if position >= 0]
+        if stops:
+            self.stopped, self._pending = True, ""
+            return text[: min(stops)]
+        length = max((_overlap(text, stop) for stop in self._stop), default=0)
+        self._pending = text[len(text) - length :]
+        return text[: len(text) - length]
+
+
+def _overlap(text: str, stop: str) -> int:
+    """Return the length of the longest suffix of `text` that is a proper prefix of `stop`."""
+    longest = min(len(text), len(stop) - 1)
+    return next((n for n in range(longest, 0, -1) if text.endswith(stop[:n])), 0)
 
 
 MAX_CACHED_BYTES = 64 * 2**20

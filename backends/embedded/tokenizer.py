@@ -1,26 +1,194 @@
-"""The tokenizer of a checkpoint: from a chat to prompt tokens, and from tokens to text.
+"""The tokenizer of a checkpoint, and its chat template: from a chat to prompt tokens.
 
 Its files are read without transformers, whose import takes seconds:
 `tokenizer.json` is read by the library tokenizers, which transformers uses, too. The names of the
 special tokens and the chat template are in `tokenizer_config.json` and `chat_template.jinja`.
+
+Templates come from strangers: Jinja's sandbox keeps a template from Python. Here, every iteration,
+call and piece of text counts as well, so that no template takes long, or more memory than a chat.
 """
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+import threading
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
 from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Template, TemplateError
+from jinja2 import Template, TemplateError, nodes
+from jinja2.ext import Extension, loopcontrols
+from jinja2.parser import Parser
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+from jinja2.visitor import NodeTransformer
 from pydantic import JsonValue
 from tokenizers import Tokenizer
 
 from arena.core.errors import UsageError
+from arena.core.text import shorten
 from arena.llm.backend import Message, Role
-from backends.embedded.architecture import read_json_object, read_text
-from backends.embedded.chat_template import compile_template, render
+from backends.embedded.architecture import (
+    read_end_ids,
+    read_optional_object,
+    read_text,
+)
+
+MAX_STEPS = 100_000
+"""Iterations and calls of one rendering."""
+MAX_SIZE = 32 << 20
+"""Characters of any text that a template makes, elements of a list, and value of a product."""
+UNBOUNDED = ("batch", "center", "format", "indent", "slice", "wordwrap", "xmlattr")
+UNBOUNDED_METHODS = {"center", "encode", "expandtabs", "format", "format_map", "ljust", "rjust",
+                     "zfill"}  # fmt: skip
+"""Filters, and methods of texts, whose results have any length or are not checked further; no
+template of a chat is known to need one."""
+_steps = threading.local()
+
+
+class _Generation(Extension):
+    """Accept `{% generation %}`, which marks the assistant's words for training, as plain text."""
+
+    tags = {"generation"}  # noqa: RUF012 (declared so by the base class)
+
+    def parse(self, parser: Parser) -> nodes.Node:
+        line = next(parser.stream).lineno
+        body = parser.parse_statements(("name:endgeneration",), drop_needle=True)
+        return nodes.Scope(body, lineno=line)
+
+
+class _Counted(NodeTransformer):
+    """Count the iterations of all loops, and check the length of texts that `~` joins."""
+
+    def visit_For(self, node: nodes.For) -> nodes.For:
+        self.generic_visit(node)
+        node.body.insert(0, nodes.Output([_environment_call("count", [])]))
+        return node
+
+    def visit_Concat(self, node: nodes.Concat) -> nodes.Expr:
+        self.generic_visit(node)
+        return _environment_call("joined", node.nodes)
+
+
+def _environment_call(name: str, arguments: list[nodes.Expr]) -> nodes.Call:
+    # By attribute: a template could assign another value to a global name.
+    return nodes.Call(nodes.EnvironmentAttribute(name), arguments, [], None, None)
+
+
+class ChatTemplateEnvironment(ImmutableSandboxedEnvironment):
+    """The settings, functions and filters on which chat templates rely, with limits.
+
+    Source: Hugging Face, "Writing a chat template", transformers documentation.
+    """
+
+    intercepted_binops = frozenset({"*", "**", "%", "+"})
+
+    def __init__(self) -> None:
+        super().__init__(
+            trim_blocks=True, lstrip_blocks=True, extensions=[_Generation, loopcontrols]
+        )
+        for name in UNBOUNDED:
+            del self.filters[name]
+        # Jinja's own filters make texts of any length, and escape HTML.
+        self.filters |= {"replace": _replace, "join": _join, "tojson": _to_json}
+        del self.globals["lipsum"]
+        self.globals["raise_exception"] = _raise_exception
+        self.globals["strftime_now"] = lambda form: datetime.now().strftime(form)
+
+    def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
+        tree: nodes.Template = _Counted().visit(super()._parse(source, name, filename))
+        return tree
+
+    def count(self) -> str:
+        """Count one step of the rendering in this thread. Raises TemplateError beyond the limit."""
+        _steps.taken = getattr(_steps, "taken", 0) + 1
+        if _steps.taken > MAX_STEPS:
+            raise TemplateError(f"it takes more than {MAX_STEPS} steps")
+        return ""
+
+    def joined(self, *parts: Any) -> str:
+        """Return values as one text. Raises TemplateError if it is too long."""
+        return self.concat(map(str, parts))
+
+    def concat(self, pieces: Iterable[str]) -> str:
+        """Join the pieces of a text. Raises TemplateError as soon as they are too long."""
+        texts, length = [], 0
+        for piece in pieces:
+            length += len(piece)
+            _check(length, MAX_SIZE)
+            texts.append(piece)
+        return "".join(texts)
+
+    def call(__self, __context: Any, __obj: Any, *args: Any, **kwargs: Any) -> Any:
+        """Call an object; a method of a text is checked for the length of its result."""
+        __self.count()
+        # Jinja wraps `str.format`.
+        method = getattr(__obj, "__wrapped__", __obj)
+        if isinstance(text := getattr(method, "__self__", None), str):
+            if method.__name__ in UNBOUNDED_METHODS:
+                raise TemplateError(f"it calls {method.__name__}, whose result has any length")
+            if method.__name__ == "join":
+                return _join(args[0], text)
+            if method.__name__ == "replace":
+                return _replace(text, *args)
+        return super().call(__context, __obj, *args, **kwargs)
+
+    def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
+        if operator == "**" or (operator == "%" and isinstance(left, str)):
+            raise TemplateError(f"it uses {operator}, whose result has any length")
+        sizes = _size(left), _size(right)
+        _check(sizes[0] * sizes[1] if operator == "*" else sum(sizes), MAX_SIZE)
+        return super().call_binop(context, operator, left, right)
+
+
+@contextmanager
+def _as_template_error() -> Iterator[None]:
+    try:
+        yield
+    except TemplateError:
+        raise
+    except Exception as error:  # A template is code: it may divide by zero, or call itself.
+        raise TemplateError(shorten(f"{type(error).__name__}: {error}", 300)) from None
+
+
+def _check(size: int, limit: int) -> None:
+    if size > limit:
+        raise TemplateError(f"it makes a value of size {size}, more than {limit}")
+
+
+def _size(value: Any) -> int:
+    if isinstance(value, str | list | tuple):
+        return len(value)
+    return abs(value) if isinstance(value, int) else 0
+
+
+def _replace(text: Any, old: Any, new: Any, count: int = -1) -> str:
+    # Before and after each character at most.
+    _check((len(str(text)) + 1) * (1 + len(str(new))), MAX_SIZE)
+    return str(text).replace(str(old), str(new), count)
+
+
+def _join(values: Iterable[Any], separator: Any = "") -> str:
+    parts = list(map(str, values))
+    _check(len(str(separator)) * len(parts) + sum(map(len, parts)), MAX_SIZE)
+    return str(separator).join(parts)
+
+
+def _to_json(value: Any, **options: Any) -> str:
+    indent = options.get("indent") or 0
+    _check(indent if isinstance(indent, int) else len(indent), 16)
+    return json.dumps(value, **({"ensure_ascii": False} | options))
+
+
+def _raise_exception(message: str) -> None:
+    raise TemplateError(message)
+
+
+_ENVIRONMENT = ChatTemplateEnvironment()
+
 
 MAX_TOKENIZER_BYTES = 128 << 20
 """Four times the largest vocabularies known."""
@@ -137,10 +305,12 @@ class CheckpointTokenizer:
 
         Raises TemplateError if the template is damaged, or refuses this chat.
         """
-        if self._compiled is None:
-            self._compiled = compile_template(self.chat_template)
         given = {"messages": list(chat), "tools": None, "documents": None} | variables
-        return render(self._compiled, self._names | given)
+        _steps.taken = 0
+        with _as_template_error():
+            if self._compiled is None:
+                self._compiled = _ENVIRONMENT.from_string(self.chat_template)
+            return self._compiled.render(**(self._names | given))
 
 
 @cache
@@ -149,11 +319,6 @@ def _byte_letters() -> dict[str, int]:
     printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
     others = [byte for byte in range(256) if byte not in printable]
     return {chr(b): b for b in printable} | {chr(256 + n): b for n, b in enumerate(others)}
-
-
-def read_optional_object(path: Path) -> dict[str, Any]:
-    """Return the JSON object in a file, empty without the file. Raises UsageError."""
-    return read_json_object(path) if path.exists() else {}
 
 
 def _special_token_names(config: Mapping[str, Any]) -> dict[str, str]:
@@ -210,12 +375,13 @@ class ChatTokenizer:
     def __init__(self, folder: Path, config: Mapping[str, JsonValue]) -> None:
         tokenizer = CheckpointTokenizer(folder)
         self.tokenizer = tokenizer
-        self.end_ids = _read_end_ids(folder, config, self.tokenizer.eos_token_id)
+        self.end_ids = read_end_ids(folder, config, self.tokenizer.eos_token_id)
         cached = lru_cache(maxsize=MAX_CACHED_SEGMENTS)
         self._encode_whole = partial(tokenizer.encode, add_special_tokens=False)
         self._encode_segment = cached(self._encode_whole)
         self._guarded = cached(self._guard)
         self.token_text = cached(lambda token: tokenizer.decode([token]))
+        self.text_of = partial(tokenizer.decode, skip_special_tokens=True)
         # Reverse order: a token comes before its own prefixes.
         special = sorted(map(re.escape, tokenizer.special_tokens), reverse=True)
         self._separators = re.compile(f"({'|'.join(special)})") if special else None
@@ -275,77 +441,3 @@ class ChatTokenizer:
         ]
         encode = self._encode_segment if self._separators else self._encode_whole
         return [token for part in segments if part for token in encode(part)]
-
-    def make_detokenizer(self, stop: Sequence[str]) -> IncrementalDetokenizer:
-        return IncrementalDetokenizer(
-            partial(self.tokenizer.decode, skip_special_tokens=True), stop
-        )
-
-
-def _read_end_ids(
-    folder: Path, config: Mapping[str, JsonValue], eos_id: int | None
-) -> tuple[int, ...]:
-    """Return the end tokens, first the tokenizer's, which ends constrained answers."""
-    generation = read_optional_object(folder / "generation_config.json")
-    configured = generation.get("eos_token_id", config.get("eos_token_id"))
-    others = configured if isinstance(configured, list) else [configured]
-    # A dict removes duplicates and keeps the order.
-    end_ids = dict.fromkeys(end for end in (eos_id, *others) if end is not None)
-    if not end_ids:
-        raise UsageError(f"{folder}: defines no end token")
-    return tuple(end_ids)
-
-
-class IncrementalDetokenizer:
-    """The text of one answer while its tokens arrive, up to the first of the stop strings."""
-
-    def __init__(self, decode: Callable[[list[int]], str], stop: Sequence[str] = ()) -> None:
-        self.stopped = False
-        self._decode = decode
-        self._stop = [text for text in stop if text]
-        self._ids: list[int] = []
-        # Tokens [:_read] have become text. Decoding starts at _context_start, some tokens earlier,
-        # because some decoders drop the space in front of the first token.
-        self._context_start = 0
-        self._read = 0
-        self._pending = ""  # Decoded text that may be the start of a stop string.
-
-    def push(self, token: int) -> str:
-        """Add a token; return the new text that is final. Sets `stopped` after a stop string."""
-        self._ids.append(token)
-        new = self._new_text()
-        # U+FFFD at the end: the last bytes of a character are still missing.
-        if not new or new.endswith("\ufffd"):
-            return ""
-        self._context_start, self._read = self._read, len(self._ids)
-        return self._release(new)
-
-    def flush(self) -> str:
-        """Return the pending text at the end of an answer; an incomplete character is U+FFFD."""
-        if self.stopped:
-            return ""
-        return self._release(self._new_text()) + self._pending
-
-    def _new_text(self) -> str:
-        """Return the text of the tokens that have not been read."""
-        before = self._decode(self._ids[self._context_start : self._read])
-        return self._decode(self._ids[self._context_start :])[len(before) :]
-
-    def _release(self, new: str) -> str:
-        """Return the text before a stop string, and keep a possible start of one pending."""
-        if not self._stop:
-            return new
-        text = self._pending + new
-        stops = [position for position in map(text.find, self._stop) if position >= 0]
-        if stops:
-            self.stopped, self._pending = True, ""
-            return text[: min(stops)]
-        length = max((_overlap(text, stop) for stop in self._stop), default=0)
-        self._pending = text[len(text) - length :]
-        return text[: len(text) - length]
-
-
-def _overlap(text: str, stop: str) -> int:
-    """Return the length of the longest suffix of `text` that is a proper prefix of `stop`."""
-    longest = min(len(text), len(stop) - 1)
-    return next((n for n in range(longest, 0, -1) if text.endswith(stop[:n])), 0)

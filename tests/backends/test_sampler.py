@@ -37,8 +37,7 @@ from backends.embedded.layers import (
 )
 from backends.embedded.model import TILE_SIZES, batch_invariant_tiles
 from backends.embedded.sampler import GeneratedToken, Sampler, SamplingParams
-from backends.embedded.token_sampling import log_softmax, sample_token
-from backends.embedded.tokenizer import IncrementalDetokenizer
+from backends.embedded.token_sampling import IncrementalDetokenizer, log_softmax, sample_token
 
 VOCABULARY = 600
 T = TypeVar("T")

@@ -13,7 +13,7 @@ from cluedo_server import start
 
 from arena.agents.chat import THINKING_ROOM, ChatOptions
 from arena.cli import run
-from arena.cli.replay_branch import BranchOptions, branch_chat_options
+from arena.cli.replay import BranchOptions, branch_chat_options
 from arena.episodes.branch import position, turns_left
 from arena.episodes.replay import read_replay, verify
 from arena.llm.backend import Sampling

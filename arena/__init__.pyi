@@ -82,7 +82,6 @@ from .episodes.job import run_jobs as run_jobs
 from .episodes.match import Match as Match
 from .episodes.match import Watcher as Watcher
 from .episodes.match import play as play
-from .episodes.measurement import CustomMeasure as CustomMeasure
 from .episodes.measurement import SeatEpisode as SeatEpisode
 from .episodes.record import Episode as Episode
 from .episodes.record import Header as Header

@@ -34,7 +34,6 @@ from arena.llm.tokens import common_prefix_length
 
 ChatMode = Literal["append", "fresh"]
 AnswerForm = Literal["text", "json", "tools"]
-Fallback = Literal["random", "stop"]
 
 THINKING_ROOM = 15_360
 """Tokens. A model that thinks uses several thousand for one decision; what it does not use costs
@@ -43,7 +42,7 @@ nothing."""
 
 @dataclass(frozen=True, slots=True)
 class ChatOptions:
-    """Options of the chat with a model, and the fallback for a missing legal answer."""
+    """Options of the chat with a model."""
 
     chat: ChatMode = "append"
     answers: AnswerForm = "text"
@@ -51,7 +50,6 @@ class ChatOptions:
     """Let the backend allow legal actions only, where it can; no thinking is possible then, and no
     speech."""
     max_attempts: int = 3
-    fallback: Fallback = "random"
     beliefs: bool = False
     """Ask for beliefs about hidden facts too, at each decision."""
     logprobs: bool = False

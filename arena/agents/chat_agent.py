@@ -2,10 +2,8 @@
 
 At each decision the model gets the news, and its reply is searched for an action (see
 `arena.agents.reply.reader`). A reply without a legal one is answered with a short correction, up to
-`max_attempts` replies in all. Then, or if the provider gives no answer, the fallback decides:
-
-- `random`: one of the game's `fallback_actions`, drawn at random (in Cluedo never an accusation);
-- `stop`: the run ends; finished games are kept.
+`max_attempts` replies in all. Then, or if the provider gives no answer, a fallback is played: one
+of the game's `fallback_actions`, drawn at random (in Cluedo never an accusation).
 
 Every attempt is recorded in the details of the decision, and `decision.failure` names a fallback,
 so that results can be computed with and without such games.
@@ -194,8 +192,6 @@ class ChatAgent:
     def _fall_back(self, observation: Observation, attempts: list[Attempt]) -> Decision:
         last = attempts[-1]
         why = f"{last.failure} in attempt {len(attempts)}: {last.excerpt or last.reply[:80]!r}"
-        if self._options.fallback == "stop":
-            raise StopPlaying(f"seat {self._seat.player} ({self.spec}): {why}; fallback=stop")
         self.llm.count_decision(self.spec, why)
         choices = observation.game.fallback_actions(observation)
         return Decision(self._seat.rng.choice(choices), why, self._details(attempts))

@@ -24,7 +24,6 @@ from arena.cli.options import (
     games_that_fit,
     has_models,
     loading,
-    probe_models,
 )
 from arena.cli.terminal import (
     check_file,
@@ -426,9 +425,6 @@ class ExperimentRun:
         earlier = results.finished()
         async with AsyncExitStack() as stack:
             llm = await stack.enter_async_context(self.llm) if self.llm else None
-            missing = len(slots) - len(earlier)
-            if llm and self.options.probe and missing:
-                await probe_models(llm, self.specs)
             executor = await stack.enter_async_context(self.options.make_executor(len(slots), llm))
             progress = stack.enter_context(progress_bar())
             # With two games per worker, no worker waits for its next game.

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, JsonValue
 
 from arena.agents.names import PlayerNames, display_names
 from arena.agents.seating import make_agent
-from arena.cli.options import games_that_fit, has_models, loading, probe_models
+from arena.cli.options import games_that_fit, has_models, loading
 from arena.cli.terminal import echo, progress_bar, run_until_stopped, settle_accounts
 from arena.core.errors import ArenaError, UsageError
 from arena.core.game import Game
@@ -100,8 +100,6 @@ class GameRun:
     """None if no model plays."""
     delay: float = 0.0
     watch: bool = False
-    probe: bool = False
-    """Check the models once before several games."""
     start: Position | None = None
     """Position at which the games start; None for new games."""
     results: list[PlayedGame] = field(default_factory=list)
@@ -235,8 +233,6 @@ class GameRun:
         shown = len(self.seeds) == 1 and bool(self.watch or self.humans)
         concurrent = 1 if self.watch else self.max_concurrent
         async with self.llm or nullcontext():
-            if self.llm and self.probe and len(self.seeds) > 1:
-                await probe_models(self.llm, self.match.specs)
             with progress_bar(hidden=shown) as progress:
                 bar = progress.add_task(self.match.game.name, total=len(self.seeds))
 

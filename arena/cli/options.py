@@ -8,14 +8,14 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
-from arena.agents.chat import THINKING_ROOM, AnswerForm, ChatMode, ChatOptions, Fallback
+from arena.agents.chat import THINKING_ROOM, AnswerForm, ChatMode, ChatOptions
 from arena.agents.seating import Level, default_bot, level_bot
 from arena.cli.terminal import echo
 from arena.core.errors import UsageError
 from arena.core.game import Game
 from arena.core.observation import TextLevel
 from arena.core.seeds import draw_seed
-from arena.core.spec import Spec, redacted, without_scaffold
+from arena.core.spec import Spec, redacted
 from arena.core.text import read_value
 from arena.episodes.executors import Executor, ExecutorKind, available_cores, make_executor
 from arena.llm.backend import BackendTraits, ReasoningEffort, Sampling
@@ -108,10 +108,6 @@ class ModelOptions(RunLimits):
     """Constrain sampling to legal actions, if the backend supports it."""
     max_attempts: int = setting(3, MODELS, flag=False, ge=1, le=20)
     """Replies per decision before the fallback is played."""
-    fallback: Fallback = setting("random", MODELS, flag=False)
-    """For a decision without a legal reply. random: a harmless legal move. stop: the run ends."""
-    probe: bool = setting(True, MODELS, flag=False)
-    """Check model and key with one request before several games."""
     beliefs: bool = setting(False, MODELS, flag=False)
     """Ask the model for its beliefs too, and score them: one more call per decision."""
     logprobs: bool = setting(False, MODELS, flag=False)
@@ -147,7 +143,6 @@ class ModelOptions(RunLimits):
             self.answers,
             self.guided,
             self.max_attempts,
-            self.fallback,
             self.beliefs,
             self.logprobs,
             Sampling(
@@ -175,13 +170,6 @@ class ModelOptions(RunLimits):
 
         settings = KeylessSettings.load() if dry_run else None
         return LLMService(settings, self)
-
-
-async def probe_models(llm: LLMService, specs: Iterable[str]) -> None:
-    """Check each model among the SPECs with one request. Raises ArenaError for the first fault."""
-    for spec in dict.fromkeys(map(without_scaffold, specs)):
-        if has_models([spec]):
-            await llm.probe(spec)
 
 
 CHEAP_CACHE = 0.15

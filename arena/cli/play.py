@@ -101,7 +101,6 @@ def play(options: PlayOptions) -> int:
         watch=is_watched if options.watch is None else options.watch,
         max_concurrent=options.max_concurrent,
         llm=llm,
-        probe=options.probe,
     )
     if options.web:
         return _serve(run, options)

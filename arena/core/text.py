@@ -348,8 +348,3 @@ def percentage(share: float | None) -> str:
 def bits_text(bits: float | None) -> str:
     """Return an amount of information: `7.90 bits`."""
     return UNKNOWN if bits is None else f"{decimal(bits)} bits"
-
-
-def real_minus(text: str) -> str:
-    """Replace the hyphens before negative numbers in a text by minus signs."""
-    return re.sub(r"(?<![\w\-.])-(?=\d)", MINUS, text)

@@ -1,8 +1,4 @@
-"""Measurement of each seat of a finished game: by the game, by plugins, and as reward terms.
-
-A plugin adds a measure with `catalog.add("measure", "GAME/NAME", "module:attribute")`, where the
-attribute is a `CustomMeasure`; `*/NAME` is for all games.
-"""
+"""Measurement of each seat of a finished game: measures of the game, and reward terms."""
 
 from __future__ import annotations
 
@@ -12,15 +8,12 @@ from dataclasses import dataclass
 from arena.core.analysis import (
     Assessment,
     Assessor,
-    Measure,
     Measurements,
     WeightedSum,
     sum_measurements,
 )
-from arena.core.errors import ArenaError
 from arena.core.game import Game
 from arena.episodes.record import Episode
-from arena.plugins.catalog import catalog
 
 NO_KINDS = frozenset[str]()
 
@@ -84,59 +77,10 @@ def ratio(weighted: WeightedSum) -> float:
     return weighted.total / weighted.weight if weighted.weight else 0.0
 
 
-RESERVED = frozenset(
-    {"legal_rate", "prompt_tokens", "cached_tokens", "completion_tokens", "cost"}
-    | {"latency", "win_rate", "mean_return"}
-)
-"""Names of measures that evaluation takes in every game."""
-
-
-@dataclass(frozen=True, slots=True)
-class CustomMeasure:
-    """A measure that a plugin adds to a game."""
-
-    definition: Measure
-    value: Callable[[SeatEpisode, Sequence[Assessment]], WeightedSum | None]
-    """Measure one seat of one game; None if the game gave it no opportunity. The assessments are
-    those of the seat, in game order. The result must not depend on the names of the players."""
-    exact: bool = False
-    """True if it reads assessments. Then it is taken only of games that are scored by exact
-    knowledge; otherwise of all games, and without assessments."""
-
-
-def custom_measures(game: Game) -> list[CustomMeasure]:
-    """Return the measures that plugins add to this game.
-
-    Raises ArenaError if one is not a `CustomMeasure` or uses the name of another.
-    """
-    known = {measure.name for measure in game.analysis.measures} | RESERVED
-    found = list[CustomMeasure]()
-    for entry in catalog().entries("measure"):
-        where, _, name = entry.name.rpartition("/")
-        if where not in (game.name, "*"):
-            continue
-        custom = catalog().load("measure", entry.name)
-        place = f"measure '{entry.name}' of {entry.plugin} ({entry.target})"
-        if not isinstance(custom, CustomMeasure):
-            raise ArenaError(f"{place} is a {type(custom).__name__}: make it a CustomMeasure")
-        # "/" and ":" mark the points of a series and the classes of failures.
-        if custom.definition.name != name or {"/", ":"} & {*name}:
-            raise ArenaError(
-                f"{place} is defined as '{custom.definition.name}': give both the same name, "
-                "without '/' and ':'"
-            )
-        if name in known:
-            raise ArenaError(f"{place}: {game.name} has a measure '{name}' already; rename it")
-        known.add(name)
-        found.append(custom)
-    return found
-
-
 def measure_seats(game: Game, episode: Episode, scored: bool = True) -> list[Measurements]:
     """Return the contributions of a game to the comparable measures of each seat.
 
-    `scored` computes the assessments by exact knowledge too, which is slow. Raises ArenaError if a
-    plugin's measure fails or gives an impossible value.
+    Without `scored` there are none, because exact knowledge is slow.
     """
     seats = range(game.num_players)
     assessor = game.analysis.assessor() if scored else None
@@ -144,36 +88,11 @@ def measure_seats(game: Game, episode: Episode, scored: bool = True) -> list[Mea
     if assessor is not None:
         for assessment in assessments(assessor, episode):
             judged[assessment.player].append(assessment)
-    custom = [each for each in custom_measures(game) if assessor is not None or not each.exact]
     left_out = {measure.name for measure in game.analysis.measures if not measure.comparable}
-    measured = list[Measurements]()
-    for seat in seats:
-        sums = sum_measurements(each.measurements for each in judged[seat])
-        own = SeatEpisode(game, episode, seat)
-        measured.append(
-            {name: value for name, value in sums.items() if name not in left_out}
-            | {each.definition.name: value for each, value in _custom(custom, own, judged[seat])}
-        )
-    return measured
-
-
-def _custom(
-    measures: Sequence[CustomMeasure], seat_episode: SeatEpisode, judged: Sequence[Assessment]
-) -> Iterator[tuple[CustomMeasure, WeightedSum]]:
-    """Yield the plugins' measures that have a value for this seat."""
-    for measure in measures:
-        place = f"measure '{measure.definition.name}' of {seat_episode.game.name}"
-        remedy = "correct or uninstall the plugin, then continue with --resume"
-        try:
-            value = measure.value(seat_episode, judged if measure.exact else ())
-            fault = None if value is None else measure.definition.fault(value)
-        except Exception as error:  # The code of a plugin may fail in any way.
-            # Not left out: a measure that fails in some games is biased in the others.
-            raise ArenaError(f"{place} fails with {error!r}; {remedy}") from error
-        if fault:
-            raise ArenaError(f"{place}: {fault}; {remedy}")
-        if value is not None:
-            yield measure, value
+    sums = (sum_measurements(each.measurements for each in judged[seat]) for seat in seats)
+    return [
+        {name: value for name, value in of_seat.items() if name not in left_out} for of_seat in sums
+    ]
 
 
 def assessments(assessor: Assessor, episode: Episode) -> Iterator[Assessment]:

@@ -19,7 +19,7 @@ from arena.core.analysis import Measure, Measurements, WeightedSum, sum_measurem
 from arena.core.errors import ArenaError
 from arena.core.game import Game
 from arena.core.outcome import Outcome
-from arena.episodes.measurement import custom_measures, measure_seats
+from arena.episodes.measurement import measure_seats
 from arena.episodes.record import Episode
 from arena.evaluation.records import (
     AS_ROLE,
@@ -214,7 +214,7 @@ def _of_reply(attempt: Attempt) -> dict[str, WeightedSum]:
 
 def measures_of(game: Game, names: Iterable[str]) -> list[Measure]:
     """Return the measures with these names, in the order of tables."""
-    wanted, added = set(names), (custom.definition for custom in custom_measures(game))
+    wanted = set(names)
     compared = (measure for measure in game.analysis.measures if measure.comparable)
     by_role = _measures_by_role(game, wanted)
-    return [m for m in (*by_role, *compared, *added, *MODEL_MEASURES) if m.name in wanted]
+    return [m for m in (*by_role, *compared, *MODEL_MEASURES) if m.name in wanted]

@@ -73,14 +73,11 @@ class Retried:
         An error that is not retryable, or that asks for a wait beyond `patience`, ends the call. So
         does one more failure than `max_retries`, but not all failures count: an outage, during
         which the breaker is open, costs a call none of its attempts, and within `patience` neither
-        does a rate limit. A check ends with a timeout, or once a call timeout has passed.
+        does a rate limit.
         """
         is_down = error.cause in DOWN and not self.breaker.is_closed
         call.failures += 1
         seconds = time.monotonic() - call.start
-        is_slow = error.cause == "timeout" or seconds > self.limits.call_timeout
-        if call.is_check and is_slow and not is_down:
-            return False
         in_time = seconds < self.limits.patience
         call.excused += is_down or (error.cause == "rate_limit" and in_time)
         # A wait beyond the patience would end the call anyway, so it ends now.
@@ -123,7 +120,6 @@ class Sent:
     breaker: CircuitBreaker
     notify: Callable[[str], None]
     _is_usage_estimated: bool = False
-    _has_warned: bool = False
 
     async def complete(self, call: Call) -> Completion:
         self.breaker.raise_if_stopped()
@@ -142,7 +138,6 @@ class Sent:
                 tally.add_usage(used)
             raise
         tally.add_answer(completion, time.perf_counter() - start)
-        self._warn_of_another_engine(completion)
         return completion
 
     async def _before_deadline(self, request: Request) -> Completion:
@@ -171,19 +166,6 @@ class Sent:
         if not cost and self.traits.price is not None:
             cost = self.traits.price.cost_of(usage)
         return replace(completion, usage=usage, cost=cost)
-
-    def _warn_of_another_engine(self, completion: Completion) -> None:
-        """Print a line once if answers of one run come from different engines.
-
-        Steps of a training, whose answers have a policy version, are different engines by design.
-        """
-        engines = list(self.tally.engines)
-        if len(engines) > 1 and not self._has_warned and completion.policy_version is None:
-            self._has_warned = True
-            self.notify(
-                f"{self.name}: the engine has changed during the run: first {engines[0]}, now "
-                f"{engines[-1]}; replays and the ledger name the engine of each answer"
-            )
 
 
 def billed(error: BaseException, name: str, price: Price | None) -> Completion | None:

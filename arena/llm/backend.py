@@ -220,8 +220,6 @@ class Call:
     """One call of a player on its way through the layers of `LLMService`."""
 
     request: Request
-    is_check: bool = False
-    """True for a check of a provider, which is not repeated after a timeout."""
     start: float = field(default_factory=time.monotonic)
     """Monotonic time in seconds."""
     attempts: int = 0

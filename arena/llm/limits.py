@@ -1,4 +1,4 @@
-"""Limits of the calls of one provider: slots, rates per minute, and a circuit breaker."""
+"""Limits of the calls of one provider: slots, requests per minute, and a circuit breaker."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from arena.core.errors import BackendError, StopPlaying
 from arena.core.spec import Spec, redacted
 from arena.llm.backend import Backend, Call, Completion, Layer, traits_of
 from arena.llm.settings import Limits
-from arena.llm.tokens import estimate_tokens
 
 DOWN = frozenset({"connection", "timeout", "server_error"})
 """Causes of failure that mean that the backend is down."""
@@ -141,31 +140,6 @@ async def _within(seconds: float, event: asyncio.Event) -> None:
             await event.wait()
 
 
-class RateLimit:
-    """A limit per minute, first come, first served, with at most one second's share at once.
-
-    So no minute sees more than the limit and one second's share of it. An amount above the limit
-    of a whole minute counts as that limit: it waits for the share of a minute and passes.
-    """
-
-    def __init__(self, per_minute: float) -> None:
-        self._per_minute = per_minute
-        self._burst = max(1.0, per_minute / 60)
-        # Capacity: one second's share, at least 1. Refill: per_minute / 60 per second.
-        self._bucket = AsyncLimiter(self._burst, 60 * self._burst / per_minute)
-        self._turn = asyncio.Lock()  # The bucket alone would serve small amounts first.
-
-    async def acquire(self, amount: float = 1) -> None:
-        """Wait until this amount (requests or tokens) may be used."""
-        async with self._turn:
-            amount = min(amount, self._per_minute)
-            # The bucket never holds more than a burst, so larger amounts are taken in parts.
-            while amount > 0:
-                part = min(amount, self._burst)
-                await self._bucket.acquire(part)
-                amount -= part
-
-
 class SharedLimits:
     """Limits of one provider: a key has one quota, whatever the model."""
 
@@ -173,29 +147,34 @@ class SharedLimits:
         self.limits = limits
         self.breaker = CircuitBreaker(name, limits, notify)
         self.slots = asyncio.Semaphore(limits.concurrency)
-        per_minute = limits.requests_per_minute
-        self.requests = RateLimit(per_minute) if per_minute else None
-        per_minute = limits.tokens_per_minute
-        self.tokens = RateLimit(per_minute) if per_minute else None
+        self.rate = rate_limit(limits.requests_per_minute) if limits.requests_per_minute else None
+
+
+def rate_limit(per_minute: float) -> AsyncLimiter:
+    """Return a limit of requests, first come, first served, with a second's share at once.
+
+    So no minute sees more than the limit and one second's share of it.
+    """
+    # Capacity: one second's share, at least 1. Refill: per_minute / 60 per second.
+    burst = max(1.0, per_minute / 60)
+    return AsyncLimiter(burst, 60 * burst / per_minute)
 
 
 @dataclass(eq=False, slots=True)
 class InSlot:
-    """Layer that waits until a slot, the rates and the breaker let one attempt through."""
+    """Layer that waits until a slot, the rate and the breaker let one attempt through."""
 
     inner: Layer
     shared: SharedLimits
 
     async def complete(self, call: Call) -> Completion:
         shared = self.shared
-        # The slot first, so that the number of calls that wait for a rate is bounded.
+        # The slot first, so that the number of calls that wait for the rate is bounded.
         async with shared.slots:
             # The call may have waited long for its slot.
             shared.breaker.raise_if_stopped()
-            if shared.requests:
-                await shared.requests.acquire()
-            if shared.tokens:
-                await shared.tokens.acquire(estimate_tokens(call.request))
+            if shared.rate:
+                await shared.rate.acquire()
             while not shared.breaker.is_closed:
                 async with shared.breaker.probing:
                     if await shared.breaker.may_probe():

@@ -15,7 +15,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
 from dataclasses import dataclass, replace
 from types import TracebackType
 
-from arena.core.errors import BackendError, StopPlaying, UsageError
+from arena.core.errors import UsageError
 from arena.core.spec import Spec, redacted, without_scaffold
 from arena.llm.attempts import Retried, Sent
 from arena.llm.backend import (
@@ -24,9 +24,7 @@ from arena.llm.backend import (
     Call,
     Completion,
     Layer,
-    Message,
     Request,
-    Sampling,
     traits_of,
 )
 from arena.llm.budget import Budget, WithinBudget, unknown_price
@@ -34,11 +32,6 @@ from arena.llm.ledger import FallbackGuard, Ledger, Tallied, Tally
 from arena.llm.limits import InSlot, SharedLimits, provider_name
 from arena.llm.settings import BackendFactory, RunLimits, Settings
 from arena.plugins.catalog import catalog
-
-PROBE_TOKENS = 64
-"""Longest reply to a probe."""
-THINKING_PROBE_TOKENS = 2048
-"""The same for models that think; some providers report a limit that is too low as an error."""
 
 
 def notify_on_stderr(line: str) -> None:
@@ -157,13 +150,13 @@ class LLMService:
         layer = Retried(InSlot(layer, shared), name, shared.limits, shared.breaker, tally)
         return Tallied(layer, tally)
 
-    async def complete(self, spec: str, request: Request, *, is_check: bool = False) -> Completion:
-        """Answer a request; a check is not repeated after a timeout.
+    async def complete(self, spec: str, request: Request) -> Completion:
+        """Answer a request.
 
         Raises BackendError if the call has failed for good, and StopPlaying if no call can succeed
         any more: the budget is spent, the key is wrong, the backend stayed down.
         """
-        return await self._route(spec).first.complete(Call(request, is_check))
+        return await self._route(spec).first.complete(Call(request))
 
     def game(self, specs: Iterable[str]) -> AbstractAsyncContextManager[None]:
         """Wait until the budget covers one more game of these players; see `Budget.game`."""
@@ -176,34 +169,6 @@ class LLMService:
         """Count against the budget what earlier sessions of the run have spent."""
         if self._budget is not None:
             self._budget.earlier += cost
-
-    async def probe(self, spec: str) -> None:
-        """Check model, key and address with one short request, if a provider answers for the SPEC.
-
-        A server that does not answer within one call timeout has failed; one that is down is waited
-        for. Raises ArenaError with the reason and the remedy. The reply is counted in the ledger.
-        """
-        route = self._route(spec)
-        traits = route.traits
-        if not traits.is_remote:
-            return
-        room = THINKING_PROBE_TOKENS if traits.always_thinks else PROBE_TOKENS
-        sampling = Sampling(max_tokens=room)
-        request = Request((Message("user", "Reply with: ok"),), sampling)
-        try:
-            completion = await self.complete(spec, request, is_check=True)
-        except BackendError as error:
-            raise StopPlaying(
-                f"{route.name}: the check before the games failed: {error}; --set probe=false "
-                "starts the games without it"
-            ) from error
-        thought = completion.usage.reasoning_tokens or completion.choice.reasoning
-        if thought and not traits.always_thinks:
-            # Not done here: a limit above that of a server would be an error.
-            self._notify(
-                f"{route.name} thinks before it answers; thinks = true below "
-                f'[models."{route.name}"] in arena.toml gives its replies room for that'
-            )
 
     def count_decision(self, spec: str, failure: str | None) -> None:
         """Count a decision of a player; `failure` is the reason of a fallback move.

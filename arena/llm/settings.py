@@ -53,7 +53,6 @@ class Limits(BaseModel):
 
     concurrency: int = Field(32, ge=1, description="Calls in flight at once.")
     requests_per_minute: float | None = Field(None, gt=0)
-    tokens_per_minute: float | None = Field(None, gt=0, description="Prompt and answer together.")
     connect_timeout: float = Field(10.0, gt=0)
     read_timeout: float = Field(120.0, gt=0, description="Without a byte from the provider.")
     call_timeout: float = Field(300.0, gt=0, description="One call, from sending to the last byte.")

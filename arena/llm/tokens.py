@@ -12,11 +12,6 @@ CHARACTERS_PER_TOKEN = 4
 """Mean of English text."""
 
 
-def estimate_tokens(request: Request) -> int:
-    """Return the tokens that a call may need: the prompt, estimated, and the longest replies."""
-    return estimate_prompt(request) + request.sampling.max_tokens
-
-
 def estimate_prompt(request: Request) -> int:
     """Return the tokens of the prompt.
 

@@ -53,7 +53,7 @@ def check_registered(game: Game) -> None:
 
 
 def check_game(game: Game, seeds: Iterable[int] = range(3)) -> None:
-    """Run every check on `game`, and on the measures that are registered for it.
+    """Run every check on `game`.
 
     The class of the game is created again from its options alone. Each seed gives other games of
     random play; odd and even ones differ, see `random_positions`. Raises AssertionError if a check

@@ -105,12 +105,6 @@ def test_after_the_last_attempt_a_harmless_move_is_played_and_named() -> None:
     assert len(backend.requests) == 2 * len(decisions_of(episode))
 
 
-def test_stop_ends_the_run_and_says_why(tmp_path: Path) -> None:
-    with pytest.raises(StopPlaying, match=r"seat 0 \(scripted\): unparsable in attempt 1.*'hm'"):
-        game_of(lambda _: "hm", ChatOptions(max_attempts=1, fallback="stop"), out=tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == ["game.jsonl.part"]
-
-
 def test_a_provider_that_fails_is_a_fallback_with_its_cause() -> None:
     episode, backend = game_of(lambda _: ScriptedReply("no such model", error="bad_request"))
     # The service has retried what is worth it, so a decision costs one call.

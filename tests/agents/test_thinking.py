@@ -237,7 +237,7 @@ def test_play_and_eval_take_the_flags(
     monkeypatch.chdir(tmp_path)
     player = {
         "play": ["--no-watch", "--seat", f"0={THINKER}"],
-        "eval": ["--player", THINKER, "--games", "1", "--set", "probe=false", "--workers", "1"],
+        "eval": ["--player", THINKER, "--games", "1", "--workers", "1"],
     }[command]
     flags = "--players 3 --max-turns 3 --seed 3 --out out --answers tools --reasoning-effort low"
     Path("bold.txt").write_text("Be bold.\n{rules}\n{answer}")

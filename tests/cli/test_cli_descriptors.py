@@ -34,7 +34,7 @@ def test_the_soft_limit_is_raised_for_many_games(tmp_path: Path) -> None:
     with Misbehaving(legal_answer, latency=0.2) as server:
         flags = (
             f"play cluedo --seat 0={server.openai_url}#tiny --games 150 --max-concurrent 150 "
-            "--max-turns 1 --set probe=false --json --out out"
+            "--max-turns 1 --json --out out"
         )
         done = run(flags.split(), 128, 1024, tmp_path)
     assert done.returncode == 0, done.stderr

@@ -94,7 +94,7 @@ def test_the_estimate_agrees_with_the_ledger_of_the_same_match(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    command = f"play {game} --seat 0={MODEL} --seed 1 --games 6 --chat {chat} --set probe=false"
+    command = f"play {game} --seat 0={MODEL} --seed 1 --games 6 --chat {chat}"
     found = estimate(command, capsys)
     assert not server.asked
     assert run(f"{command} --out games".split()) == 0
@@ -159,7 +159,7 @@ def test_a_resumed_run_counts_the_missing_games(
     server: Misbehaving, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     evaluation = f"eval goofspiel --player {MODEL} --seed 3 --out eval"
-    assert run(f"{evaluation} --games 2 --set probe=false".split()) == 0
+    assert run(f"{evaluation} --games 2".split()) == 0
     files = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*") if path.is_file()}
     asked = server.ledger.requests
     # One deal more than before, and the finished ones are left out.

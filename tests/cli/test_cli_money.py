@@ -47,7 +47,7 @@ def test_nearly_all_the_money_is_in_finished_games(tmp_path: Path) -> None:
 def test_a_game_that_the_budget_cuts_off_is_kept_as_a_part(tmp_path: Path) -> None:
     with Misbehaving(legal_answer, cost=CENTS) as server:
         spec = f"{server.openai_url}#tiny"
-        done = play(spec, "--games 2 --max-cost 0.005 --set probe=false", tmp_path)
+        done = play(spec, "--games 2 --max-cost 0.005", tmp_path)
         assert server.ledger.requests == 1
         assert len(list((tmp_path / "games").glob("*.part"))) == 1
     assert done.returncode == 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from arena.core.text import bits_text, decimal, percentage, real_minus
+from arena.core.text import bits_text, decimal, percentage
 from arena.evaluation.document import percent
 from arena.evaluation.records import Interval
 
@@ -42,4 +42,3 @@ def test_other_numbers() -> None:
         *("0.00", "−1.5", "+2"),
     )
     assert (bits_text(7.9), bits_text(-0.25), bits_text(None)) == ("7.90 bits", "−0.25 bits", "–")
-    assert real_minus("(-1.0, 2) of a-1 from -3") == "(−1.0, 2) of a-1 from −3"

@@ -12,17 +12,13 @@ from typing import get_args
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from misbehaving import Misbehaving
 from scripted_table import ASK, SPEC, Busy, check_sums, quick, table
 
 from arena.core.errors import BackendError, FailureCause, StopPlaying, UsageError
 from arena.llm.attempts import REMEDIES
 from arena.llm.attempts import backoff as seconds_of_backoff
-from arena.llm.backend import BackendTraits, Completion, Message, Request, Sampling
-from arena.llm.ledger import Tally
 from arena.llm.service import LLMService
 from arena.llm.settings import Limits, ServiceSettings, Settings
-from arena.llm.tokens import estimate_tokens
 from backends.scripted import RETRYABLE, ScriptedBackend, ScriptedReply
 
 pytestmark = pytest.mark.timed
@@ -150,120 +146,12 @@ def test_waiting_for_a_retry_holds_no_slot() -> None:
     assert asyncio.run(run()) < 1
 
 
-@pytest.mark.parametrize(
-    ("limit", "per_minute"), [("requests_per_minute", 1200.0), ("tokens_per_minute", 120_000.0)]
-)
-def test_rates(limit: str, per_minute: float) -> None:
-    """20 calls a second, either way, and a second's worth may go at once."""
-    play = table(lambda _: "yes", **{"concurrency": 100, limit: per_minute})  # type: ignore[arg-type]
+def test_rates() -> None:
+    """20 calls a second, and a second's worth may go at once."""
+    play = table(lambda _: "yes", concurrency=100, requests_per_minute=1200.0)
     started = time.monotonic()
     asyncio.run(play.ask_many(40))
     assert 0.95 <= time.monotonic() - started < 2.5
-
-
-def test_a_request_above_the_limit_of_a_minute_passes() -> None:
-    play = table(["yes"], tokens_per_minute=60)
-    assert estimate_tokens(ASK) == 100
-    with pytest.raises(TimeoutError):  # It waits for a minute's share; a test does not.
-        asyncio.run(asyncio.wait_for(play.ask(), 0.05))
-    big = table(["yes"], tokens_per_minute=6000)
-    small = Request((Message("user", "y" * 800_000),), Sampling(max_tokens=1))
-    assert estimate_tokens(small) == 200_001
-    limiter = big.llm._shared_limits[SPEC].tokens
-    assert limiter is not None
-    limiter._per_minute = 20  # As if a minute were so short.
-    assert asyncio.run(big.ask(small)) == "yes"
-
-
-# The check before many games
-
-
-class Remote(ScriptedBackend):
-    traits = BackendTraits(is_remote=True)
-
-
-def test_one_short_question_checks_a_provider_and_is_counted() -> None:
-    with Misbehaving() as server:
-        spec = f"{server.openai_url}#m"
-
-        async def run() -> Tally:
-            async with LLMService(quick()) as llm:
-                await llm.probe(spec)
-                return llm.ledger.tallies[spec]
-
-        tally, counted = asyncio.run(run()), server.ledger
-    assert (tally.calls, tally.answered, counted.requests) == (1, 1, 1)
-    assert tally.prompt_tokens == counted.prompt_tokens
-    assert tally.completion_tokens <= 20
-
-
-def test_a_question_that_checks_a_model_leaves_room_for_its_thoughts() -> None:
-    plain, thinker = Remote(["ok"]), Remote(["ok"])
-    thinker.traits = BackendTraits(is_remote=True, always_thinks=True)
-    for backend in (plain, thinker):
-        llm = LLMService(quick())
-        llm.add(SPEC, backend)
-        asyncio.run(llm.probe(SPEC))
-        (request,) = backend.requests
-        assert [message.role for message in request.messages] == ["user"]
-        assert request.messages[0].content
-    assert plain.requests[0].sampling.max_tokens <= 100
-    assert thinker.requests[0].sampling.max_tokens >= 200
-
-
-def test_a_check_that_meets_thoughts_names_the_setting_that_gives_them_room() -> None:
-    hints: list[str] = []
-    for known in (False, True):
-        backend = Remote([ScriptedReply("ok", reasoning="hm")])
-        backend.traits = BackendTraits(is_remote=True, always_thinks=known)
-        llm = LLMService(quick(), notify=hints.append)
-        llm.add(SPEC, backend)
-        asyncio.run(llm.probe(SPEC))
-    (hint,) = hints
-    assert hint.startswith("scripted thinks") and '[models."scripted"]' in hint
-
-
-def test_a_model_in_this_process_is_not_checked() -> None:
-    llm, backend = LLMService(quick()), ScriptedBackend([])
-    llm.add(SPEC, backend)
-    asyncio.run(llm.probe(SPEC))
-    assert not backend.requests
-
-
-def test_a_failed_check_ends_the_run_with_the_reason_and_the_way_without_it() -> None:
-    llm = LLMService(quick())
-    llm.add(SPEC, Remote([ScriptedReply(error="bad_request", text="no such parameter")]))
-    with pytest.raises(StopPlaying, match="^scripted: .*no such parameter.*--set probe=false"):
-        asyncio.run(llm.probe(SPEC))
-
-
-class Slow(Remote):
-    """Takes the question and never answers, or fails after a while."""
-
-    def __init__(self, seconds: float) -> None:
-        super().__init__([ScriptedReply(error="server_error")] * 9)
-        self.seconds = seconds
-        self.calls = 0
-
-    async def complete(self, request: Request) -> Completion:
-        self.calls += 1
-        await asyncio.sleep(self.seconds)
-        return await super().complete(request)
-
-
-@pytest.mark.parametrize(("seconds", "calls"), [(60.0, 1), (0.15, 3)])
-def test_the_check_of_a_slow_server_ends_within_one_call_timeout(
-    seconds: float, calls: int
-) -> None:
-    slow = Slow(seconds)
-    llm = LLMService(quick(call_timeout=0.3, max_retries=5, patience=60, breaker_failures=8))
-    llm.add(SPEC, slow)
-    started = time.monotonic()
-    with pytest.raises(StopPlaying, match="the check before the games failed"):
-        asyncio.run(llm.probe(SPEC))
-    # The last try may begin just before the time is over.
-    assert time.monotonic() - started < 2 * 0.3 + 0.3
-    assert slow.calls <= calls
 
 
 # Routing

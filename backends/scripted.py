@@ -16,9 +16,8 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
 from arena.core.errors import BackendError, ContextOverflow, FailureCause, UsageError
-from arena.llm.backend import Choice, Completion, FinishReason, Request, Usage
+from arena.llm.backend import CHARACTERS_PER_TOKEN, Choice, Completion, FinishReason, Request, Usage
 from arena.llm.settings import Settings
-from arena.llm.tokens import CHARACTERS_PER_TOKEN
 
 RETRYABLE = frozenset({"rate_limit", "server_error", "timeout", "connection", "bad_response"})
 

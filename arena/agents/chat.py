@@ -11,16 +11,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
-from arena.agents.notebook import own_notes
-from arena.agents.reply.reading import Reading, ReplyFailure
-from arena.core.errors import ArenaError, BackendError, FailureCause
+from arena.agents.notebook import LONGEST_NOTES, own_notes
+from arena.agents.reply.reader import Reading, ReplyFailure
+from arena.core.errors import ArenaError, BackendError, FailureCause, UsageError
 from arena.core.event import Decision
 from arena.core.game import Game
 from arena.core.observation import Observation, TextLevel
+from arena.core.spec import Spec
 from arena.core.text import first_fault, neutralise, shorten
 from arena.llm.backend import (
     Choice,
@@ -29,8 +31,8 @@ from arena.llm.backend import (
     Message,
     Request,
     Sampling,
+    common_prefix_length,
 )
-from arena.llm.tokens import common_prefix_length
 
 ChatMode = Literal["append", "fresh"]
 AnswerForm = Literal["text", "json", "tools"]
@@ -106,6 +108,71 @@ def system_message(
     details = rule_details(game, turn_limit)
     last = f"\n{DETAILS}{details}" if details else ""
     return Message("system", f"{game.text.rules()}\n{HOW_TO_ANSWER[answers]}{last}")
+
+
+def brief_message(
+    game: Game, answers: AnswerForm = "text", turn_limit: int | None = None
+) -> Message:
+    """Return the notation only, for models that know the rules: an example of each type of action.
+
+    It states no limit of turns.
+    """
+    # In reverse, so that the first action of each type is the one that stays; then reversed again
+    # for the order of the game.
+    examples = {type(action): str(action) for action in reversed(game.actions)}
+    forms = " | ".join(reversed(examples.values()))
+    how = "Answer with one action, nothing else." if answers == "text" else HOW_TO_ANSWER[answers]
+    return Message("system", f"You play {game.name}. Actions look like: {forms}\n{how}")
+
+
+def system_prompt(
+    name: str, game: Game, answers: AnswerForm = "text", turn_limit: int | None = None
+) -> str:
+    """Return the system prompt `rules` or `brief`, or that of a file `….txt`.
+
+    In a file, `{rules}` is replaced by the rules of the game, `{answer}` by the answer format and
+    `{details}` by details of the rules. Raises UsageError for an unknown name or a file that cannot
+    be read.
+    """
+    if name in ("rules", "brief"):
+        message = system_message if name == "rules" else brief_message
+        return message(game, answers, turn_limit).content
+    if not name.endswith(".txt"):
+        raise UsageError(f"--prompt {name}: choose rules, brief or a file.txt")
+    try:
+        text = Path(name).read_text("utf-8-sig").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"--prompt {name}: {error}") from error
+    if not text:
+        raise UsageError(f"--prompt {name}: the file is empty")
+    # Not `format`: the text may hold other braces, for example JSON.
+    parts = {
+        "{rules}": game.text.rules(),
+        "{answer}": HOW_TO_ANSWER[answers],
+        "{details}": rule_details(game, turn_limit),
+    }
+    for mark, part in parts.items():
+        text = text.replace(mark, part)
+    return text
+
+
+SCRATCHPAD = (
+    "You may keep notes: write <notes>…</notes> before your action. The newest block replaces the "
+    f"one before, up to {LONGEST_NOTES} characters, and you can read it at later decisions, even "
+    "when your replies are left out."
+)
+"""Part of the system message of a model with a scratchpad."""
+
+
+def text_level_of(spec: str, default: TextLevel) -> TextLevel:
+    """Return the text level of a SPEC's scaffold; `default` without one."""
+    match Spec.parse(spec).scaffold:
+        case "notes" | "deductions" as level:
+            return level
+        case None:
+            return default
+        case _:
+            return "events"
 
 
 def opening(game: Game, options: ChatOptions, turn_limit: int | None = None) -> Message:

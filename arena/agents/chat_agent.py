@@ -17,11 +17,18 @@ from pydantic import JsonValue
 
 from arena.agents.action_tools import action_tools
 from arena.agents.agent import Seat
-from arena.agents.chat import ACTION_SCHEMA, Attempt, Chat, ChatOptions, attempts_in, opening
+from arena.agents.chat import (
+    ACTION_SCHEMA,
+    SCRATCHPAD,
+    Attempt,
+    Chat,
+    ChatOptions,
+    attempts_in,
+    opening,
+    text_level_of,
+)
 from arena.agents.notebook import own_notes
-from arena.agents.reply.reader import read_reply, visible
-from arena.agents.reply.reading import Reading, correction
-from arena.agents.scaffold import INSTRUCTION, check_scaffold, text_level_of
+from arena.agents.reply.reader import Reading, correction, read_reply, visible
 from arena.core.errors import BackendError, ContextOverflow, StopPlaying, UsageError
 from arena.core.event import Decision
 from arena.core.observation import Observation
@@ -54,8 +61,12 @@ class ChatAgent:
             raise UsageError(f"{redacted(spec)} cannot call functions: use --answers text or json")
         self._sampling = replace(options.sampling, max_tokens=_reply_limit(traits, options))
         scaffold, level = Spec.parse(spec).scaffold, text_level_of(spec, seat.text_level)
-        check_scaffold(scaffold, seat)
         self._keeps_notes = scaffold == "scratchpad"
+        if self._keeps_notes and options.guided:
+            raise UsageError(
+                f"seat {seat.player}: guided replies hold a legal action and nothing else, so the "
+                f"scaffold '{scaffold}' has no effect; use --free"
+            )
         # Of a mixture of versions one plays the whole game, drawn from the seat's own stream.
         self._versions = dict(traits.versions)
         self._version: int | None = None
@@ -63,7 +74,7 @@ class ChatAgent:
             self._version = seat.rng.choices(*zip(*traits.versions, strict=True))[0]
         first = opening(seat.game, options, seat.turn_limit)
         if self._keeps_notes:
-            first = Message("system", f"{first.content}\n{INSTRUCTION}")
+            first = Message("system", f"{first.content}\n{SCRATCHPAD}")
         self._chat = Chat(first, options.chat, level)
         self.last_request = Request(())
         """The last request; the record of an attempt has only the messages added since."""

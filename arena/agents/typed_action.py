@@ -16,8 +16,7 @@ from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
 from arena.agents.reply.phrasebook import phrasebook
-from arena.agents.reply.reader import read_reply
-from arena.agents.reply.reading import correction, fitting_actions
+from arena.agents.reply.reader import correction, fitting_actions, read_reply
 from arena.core.action import Action, Speech, normalise
 from arena.core.errors import ActionError
 from arena.core.observation import Observation

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING
 
 from arena.agents.action_tools import action_tools
 from arena.agents.agent import Agent
-from arena.agents.chat import Chat, ChatOptions, opening
+from arena.agents.chat import Chat, ChatOptions, opening, text_level_of
 from arena.agents.chat_recorder import ChatRecorder
-from arena.agents.scaffold import text_level_of
 from arena.agents.seating import default_bot
 from arena.cli.options import ModelOptions, has_models
 from arena.cli.terminal import echo, ledger_grid, print_grids
@@ -24,9 +23,16 @@ from arena.core.action import Action
 from arena.core.observation import Observation
 from arena.core.spec import Spec, redacted
 from arena.episodes.match import Match, play
-from arena.llm.backend import Choice, Completion, Request, Usage
+from arena.llm.backend import (
+    CHARACTERS_PER_TOKEN,
+    Choice,
+    Completion,
+    Request,
+    Usage,
+    count_prompts,
+    tokens_of,
+)
 from arena.llm.ledger import Ledger
-from arena.llm.tokens import CHARACTERS_PER_TOKEN, count_prompts, tokens_of
 
 if TYPE_CHECKING:
     from arena.llm.service import LLMService

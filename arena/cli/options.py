@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
-from arena.agents.chat import THINKING_ROOM, AnswerForm, ChatMode, ChatOptions
+from arena.agents.chat import THINKING_ROOM, AnswerForm, ChatMode, ChatOptions, system_prompt
 from arena.agents.seating import Level, default_bot, level_bot
 from arena.cli.terminal import echo
 from arena.core.errors import UsageError
@@ -17,7 +17,7 @@ from arena.core.observation import TextLevel
 from arena.core.seeds import draw_seed
 from arena.core.spec import Spec, redacted
 from arena.core.text import read_value
-from arena.episodes.executors import Executor, ExecutorKind, available_cores, make_executor
+from arena.episodes.job import Executor, ExecutorKind, available_cores, make_executor
 from arena.llm.backend import BackendTraits, ReasoningEffort, Sampling
 from arena.llm.config import Config, argument, setting
 from arena.llm.settings import MODELS, KeylessSettings, RunLimits, Settings
@@ -99,7 +99,7 @@ class ModelOptions(RunLimits):
     """append: the chat grows by the news. fresh: it is built anew for each decision. Default: fresh
     for hosted models, unless their cached prompts are cheap."""
     prompt: str = setting("rules", MODELS)
-    """System message: rules, brief, one of a plugin, or a file.txt, in which {rules}, {answer} and
+    """System message: rules, brief, or a file.txt, in which {rules}, {answer} and
     {details} are replaced by the usual parts."""
     answers: AnswerForm = setting("text", MODELS)
     """text; json: a JSON object, by schema if the provider supports it; tools: a function for each
@@ -160,8 +160,6 @@ class ModelOptions(RunLimits):
         """Return the system message of the flags; None for the usual one."""
         if game is None or self.prompt == "rules":
             return None
-        from arena.agents.system_prompts import system_prompt
-
         return system_prompt(self.prompt, game, self.answers, game.turn_limit(max_turns))
 
     def service(self, dry_run: bool = False) -> LLMService:

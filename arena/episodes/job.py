@@ -13,31 +13,133 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import os
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, Literal, Protocol, Self, TypeVar
 
 from arena.agents.agent import Agent
-from arena.core.errors import StopPlaying
+from arena.core.errors import ArenaError, StopPlaying
 from arena.core.game import Game
 from arena.core.spec import has_programs
-from arena.episodes.executors import Executor, memory_reported
 from arena.episodes.files import ReplayFile, replay_text, sha256
 from arena.episodes.match import Match, Watcher, play
 from arena.episodes.record import Episode
 
 if TYPE_CHECKING:
     from arena.llm.backend import ModelService
+    from arena.llm.service import LLMService
+
 
 R = TypeVar("R")
 S = TypeVar("S")
 T = TypeVar("T")
+ExecutorKind = Literal["local", "processes", "ray"]
+
+
+class Executor(Protocol):
+    """Computes pure functions. Used as an asynchronous context manager.
+
+    async with make_executor("processes", 2) as executor:
+        measured = await executor.compute(partial(measure, game, episode))
+
+    A function has no arguments and waits for nothing: a whole game of bots, or the exact measures
+    of a game. It must be pure, so that it can run again after its worker was lost. Games that wait
+    for models or programs are played in the event loop of the driver, the process that holds the
+    executor (`run_job`); only the driver calls models and stores results.
+    """
+
+    workers: int
+    """Number of functions that make progress at the same time."""
+    llm: LLMService | None
+    """Service that answers for the models of the driver's games."""
+
+    async def compute(self, function: Callable[[], T], name: str = "") -> T:
+        """Call a function in a worker and return its result.
+
+        Workers of other processes get it pickled, and its result and errors as well. The name is
+        for errors, e.g. `game 17 (seed 3)`. Raises the errors of the function, and ArenaError if
+        several workers were lost with it or if the memory is used up.
+        """
+
+    async def close(self) -> None:
+        """End the workers; called at the end of the context."""
+
+    async def __aenter__(self) -> Self: ...
+    async def __aexit__(self, *_: object) -> None: ...
+
+
+class LocalExecutor:
+    """Executor of this process: one thread, so that the event loop remains free for Ctrl-C."""
+
+    workers = 1
+
+    def __init__(self, llm: LLMService | None = None) -> None:
+        self.llm = llm
+        self._thread = ThreadPoolExecutor(1)
+
+    async def compute(self, function: Callable[[], T], name: str = "") -> T:
+        with memory_reported(name):
+            return await asyncio.get_running_loop().run_in_executor(self._thread, function)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        # Functions that wait are dropped; the one that runs is waited for.
+        self._thread.shutdown(wait=True, cancel_futures=True)
+
+
+@contextmanager
+def memory_reported(name: str) -> Iterator[None]:
+    """Turn a lack of memory in this process into an ArenaError that names the work."""
+    try:
+        yield
+    except MemoryError as error:
+        raise ArenaError(
+            f"out of memory in {name or 'a game'}; finished games are kept: continue with "
+            "--resume and more memory"
+        ) from error
+
+
+def available_cores() -> int:
+    """Return the number of cores that this process may use."""
+    has_affinity = hasattr(os, "sched_getaffinity")
+    return len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
+
+
+def make_executor(
+    kind: ExecutorKind,
+    workers: int | None = None,
+    llm: LLMService | None = None,
+    address: str | None = None,
+) -> Executor:
+    """Return an executor of this kind.
+
+    `local` is this process, `processes` are workers on this machine, `ray` workers of the cluster
+    at the address, by default RAY_ADDRESS, or of a new one here. By default there is a worker for
+    each core. Raises MissingDependency if Ray is not installed.
+    """
+    if kind == "local":
+        return LocalExecutor(llm)
+    if kind == "processes":
+        from arena.episodes.pool import ProcessPool
+
+        return ProcessPool(workers or available_cores(), llm)
+    from arena.episodes.ray_pool import RayPool
+
+    return RayPool(workers, llm, address)
+
 
 LOOKAHEAD = 4
 """Jobs per job in play that may be started before an earlier one is finished."""

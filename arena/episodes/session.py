@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 
 from pydantic import JsonValue
 
-from arena.agents.reply.reader import read_reply
-from arena.agents.reply.reading import correction
+from arena.agents.reply.reader import correction, read_reply
 from arena.core.action import Action
 from arena.core.errors import ArenaError, InvalidAction, UsageError
 from arena.core.event import Decision

@@ -16,9 +16,8 @@ from pathlib import Path
 from arena.core.errors import ArenaError, UsageError
 from arena.core.game import Game
 from arena.core.text import pluralize
-from arena.episodes.executors import Executor
 from arena.episodes.files import sha256
-from arena.episodes.job import cached_game, run_jobs
+from arena.episodes.job import Executor, cached_game, run_jobs
 from arena.episodes.record import Episode
 from arena.episodes.replay import Replay, read_replay
 from arena.evaluation.aggregation import add_seats, make_report

@@ -32,9 +32,8 @@ from numpy.typing import NDArray
 
 from arena.core.errors import UsageError
 from arena.core.seeds import stream
-from arena.episodes.executors import Executor
 from arena.episodes.files import ReplayFile
-from arena.episodes.job import LOOKAHEAD, FinishedJob, GameJob, run_job, run_jobs
+from arena.episodes.job import LOOKAHEAD, Executor, FinishedJob, GameJob, run_job, run_jobs
 from arena.episodes.match import Match
 from arena.evaluation.records import GameResult, Role, Slot
 from arena.evaluation.scoring import measure_game

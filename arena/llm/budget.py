@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from math import inf
 
 from arena.core.errors import BudgetSpent
-from arena.llm.backend import Call, Completion, Layer, Price
+from arena.llm.backend import Call, Completion, Layer, Price, estimate_prompt
 from arena.llm.ledger import Ledger, Tally
 from arena.llm.limits import CircuitBreaker
-from arena.llm.tokens import estimate_prompt
 
 CAUTION = 2
 """A game is taken to need this many times what the run has used per finished game."""

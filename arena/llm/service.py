@@ -17,7 +17,6 @@ from types import TracebackType
 
 from arena.core.errors import UsageError
 from arena.core.spec import Spec, redacted, without_scaffold
-from arena.llm.attempts import Retried, Sent
 from arena.llm.backend import (
     Backend,
     BackendTraits,
@@ -29,7 +28,7 @@ from arena.llm.backend import (
 )
 from arena.llm.budget import Budget, WithinBudget, unknown_price
 from arena.llm.ledger import FallbackGuard, Ledger, Tallied, Tally
-from arena.llm.limits import InSlot, SharedLimits, provider_name
+from arena.llm.limits import InSlot, Retried, Sent, SharedLimits, provider_name
 from arena.llm.settings import BackendFactory, RunLimits, Settings
 from arena.plugins.catalog import catalog
 

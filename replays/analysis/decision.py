@@ -13,7 +13,7 @@ from pydantic import JsonValue
 
 from arena import CHANCE, Message
 from arena.agents.chat import Attempt, parse_attempts
-from arena.llm.tokens import common_prefix_length
+from arena.llm.backend import common_prefix_length
 from replays.analysis.documents import AttemptJson, DecisionJson, MessageJson
 from replays.analysis.sanitize import SizeBudget, finite_or_zero
 from replays.analysis.timeline import Timeline

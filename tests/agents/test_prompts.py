@@ -6,12 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from arena.agents.chat import AnswerForm, ChatOptions, opening, system_message
-from arena.agents.system_prompts import system_prompt
+from arena.agents.chat import AnswerForm, ChatOptions, opening, system_message, system_prompt
 from arena.core.errors import UsageError
-from arena.core.game import Game
-from arena.llm.backend import Request
-from arena.llm.tokens import estimate_prompt
+from arena.llm.backend import Request, estimate_prompt
 from arena.plugins.catalog import catalog, make_game
 
 CLUEDO = make_game("cluedo", players=3)
@@ -64,18 +61,5 @@ def test_the_limit_of_turns_is_stated() -> None:
 
 
 def test_no_prompt() -> None:
-    with pytest.raises(UsageError, match="no prompt 'brif'; did you mean 'brief'?"):
+    with pytest.raises(UsageError, match="--prompt brif: choose rules, brief or a file.txt"):
         system_prompt("brif", CLUEDO)
-
-
-def shout(game: Game, answers: AnswerForm, turn_limit: int | None) -> str:
-    return f"{game.name.upper()}! {answers} {turn_limit}"
-
-
-def test_a_prompt_of_a_plugin() -> None:
-    before = catalog().entries_by_kind()
-    catalog().add("prompt", "shout", "test_prompts:shout")
-    try:
-        assert system_prompt("shout", CLUEDO, "json", 9) == "CLUEDO! json 9"
-    finally:
-        catalog().restore(before)

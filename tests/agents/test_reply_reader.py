@@ -20,8 +20,7 @@ from random_games import walk
 
 from arena.agents.action_tools import function_call
 from arena.agents.reply.phrasebook import Phrasebook
-from arena.agents.reply.reader import read_reply
-from arena.agents.reply.reading import correction
+from arena.agents.reply.reader import correction, read_reply
 from arena.core.action import CHANCE, Action, field_names
 from arena.core.action_set import ActionTable
 from arena.core.errors import ActionError

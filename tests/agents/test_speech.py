@@ -16,8 +16,7 @@ from whispers import Call, Silence, Toss, Whispers
 
 from arena.agents.action_tools import action_tools
 from arena.agents.chat import Chat
-from arena.agents.reply.reader import read_reply
-from arena.agents.reply.reading import correction
+from arena.agents.reply.reader import correction, read_reply
 from arena.agents.typed_action import parse
 from arena.core.action import CHANCE, Say
 from arena.core.errors import IllegalAction, InvalidAction

@@ -15,8 +15,7 @@ from model_games import ModelGame, attempts_of, play_models
 from provider_formats import THOUGHTS
 
 from arena.agents.action_tools import action_tools
-from arena.agents.chat import THINKING_ROOM, ChatOptions
-from arena.agents.system_prompts import system_prompt
+from arena.agents.chat import THINKING_ROOM, ChatOptions, system_prompt
 from arena.cli import run
 from arena.cli.options import REPLY_TOKENS, ModelOptions
 from arena.cli.terminal import ledger_grid

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from slot_games import play_by_bots
 from student import student_mean
 
-from arena.episodes.executors import available_cores
+from arena.episodes.job import available_cores
 from arena.episodes.match import Match
 from arena.evaluation.records import Estimate, GameResult, Role, Slot
 from arena.evaluation.schedule import ExperimentSetup

@@ -25,8 +25,7 @@ import pytest
 from comparisons import Compare
 
 from arena.agents.chat import ChatOptions
-from arena.episodes.executors import ExecutorKind, make_executor
-from arena.episodes.job import GameJob, run_job, whole_episode
+from arena.episodes.job import ExecutorKind, GameJob, make_executor, run_job, whole_episode
 from arena.episodes.match import Match
 from arena.episodes.record import Episode
 from arena.llm.service import LLMService

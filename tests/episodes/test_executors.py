@@ -25,10 +25,17 @@ from arena.agents.chat import ChatOptions
 from arena.core.errors import ArenaError, BudgetSpent
 from arena.core.event import Decision
 from arena.core.observation import Observation
-from arena.episodes.executors import Executor, LocalExecutor, make_executor
-from arena.episodes.executors.pool import MAX_LOSSES, ProcessPool
-from arena.episodes.job import GameJob, play_job, run_job, whole_episode
+from arena.episodes.job import (
+    Executor,
+    GameJob,
+    LocalExecutor,
+    make_executor,
+    play_job,
+    run_job,
+    whole_episode,
+)
 from arena.episodes.match import Match, play
+from arena.episodes.pool import MAX_LOSSES, ProcessPool
 from arena.episodes.record import Episode
 from arena.evaluation.records import GameResult, Slot
 from arena.evaluation.schedule import ExperimentSetup, play_slot, run_schedule
@@ -157,7 +164,7 @@ def timeless(episode: Episode) -> list[object]:
 @pytest.fixture
 def two_losses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a run end with the second worker that a game loses."""
-    monkeypatch.setattr("arena.episodes.executors.pool.MAX_LOSSES", 2)
+    monkeypatch.setattr("arena.episodes.pool.MAX_LOSSES", 2)
 
 
 @pytest.mark.parametrize("specs", [BOTS, SPECS])
@@ -349,7 +356,7 @@ def test_half_a_result_of_a_killed_worker_is_no_result() -> None:
 def test_workers_end_when_their_parent_is_killed() -> None:
     program = (
         "import asyncio, os, time\n"
-        "from arena.episodes.executors import make_executor\n"
+        "from arena.episodes.job import make_executor\n"
         "async def go():\n"
         "    async with make_executor('processes', 2) as executor:\n"
         "        print(await executor.compute(os.getpid), flush=True)\n"

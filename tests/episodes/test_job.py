@@ -16,9 +16,17 @@ from arena.core.errors import ArenaError, StopPlaying
 from arena.core.event import Decision
 from arena.core.game import Game
 from arena.core.observation import Observation
-from arena.episodes.executors import ExecutorKind, make_executor
 from arena.episodes.files import ReplayFile, sha256
-from arena.episodes.job import FinishedJob, GameJob, play_job, run_job, run_jobs, whole_episode
+from arena.episodes.job import (
+    ExecutorKind,
+    FinishedJob,
+    GameJob,
+    make_executor,
+    play_job,
+    run_job,
+    run_jobs,
+    whole_episode,
+)
 from arena.episodes.match import Match
 from arena.episodes.record import Episode
 from arena.episodes.replay import read_replay, verify

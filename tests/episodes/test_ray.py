@@ -19,8 +19,8 @@ from scripted_table import quick
 from test_executors import SPECS, exhaust_memory_once, fail, play_seed, reply, timeless
 
 from arena.core.errors import ArenaError
-from arena.episodes.executors import make_executor
-from arena.episodes.executors.pool import MAX_LOSSES
+from arena.episodes.job import make_executor
+from arena.episodes.pool import MAX_LOSSES
 from arena.llm.service import LLMService
 from backends.scripted import ScriptedBackend
 from trainers.weight_sync.server_process import free_port

@@ -12,8 +12,7 @@ from arena import (
     CHANCE,
     Outcome,
 )
-from arena.agents.reply.reader import read_reply
-from arena.agents.reply.reading import correction
+from arena.agents.reply.reader import correction, read_reply
 from arena.core.action import Step
 from arena.core.errors import IllegalAction, InvalidAction
 from arena.core.view import draw_tabletop

@@ -19,7 +19,7 @@ from arena.core.view import (
     draw_tabletop,
 )
 from arena.plugins.catalog import make_game
-from arena.testing.facets import check_targets
+from arena.testing.conformance import check_targets
 from arena.testing.positions import random_positions
 from games.hanabi.text import HanabiView
 

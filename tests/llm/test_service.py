@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from scripted_table import ASK, SPEC, Busy, check_sums, quick, table
 
 from arena.core.errors import BackendError, FailureCause, StopPlaying, UsageError
-from arena.llm.attempts import REMEDIES
-from arena.llm.attempts import backoff as seconds_of_backoff
+from arena.llm.limits import REMEDIES
+from arena.llm.limits import backoff as seconds_of_backoff
 from arena.llm.service import LLMService
 from arena.llm.settings import Limits, ServiceSettings, Settings
 from backends.scripted import RETRYABLE, ScriptedBackend, ScriptedReply

@@ -6,9 +6,8 @@ from importlib.metadata import version
 
 import pytest
 
-from arena.llm.backend import Message, Price, Request, Role, Tool, Usage, traits_of
+from arena.llm.backend import Message, Price, Request, Role, Tool, Usage, count_prompts, traits_of
 from arena.llm.settings import KeylessSettings
-from arena.llm.tokens import count_prompts
 
 
 def chat(*tokens: int, repeated: int | None = None) -> Request:

@@ -17,7 +17,7 @@ from arena.core.game import Game
 from arena.core.state import State
 from arena.core.view import Scene, Tabletop
 from arena.plugins.catalog import make_game
-from arena.testing.facets import check_drawing
+from arena.testing.conformance import check_drawing
 from arena.testing.non_interference import check_non_interference
 from arena.testing.positions import random_positions
 from games.cluedo.facts import Facts

@@ -13,7 +13,7 @@ from typing import Any
 from preloaded import arena_command
 
 from arena.core.observation import TextLevel
-from arena.episodes.executors import make_executor
+from arena.episodes.job import make_executor
 from arena.episodes.match import Match
 from arena.evaluation.aggregation import EvaluationAggregator
 from arena.evaluation.report import ReplyCounts

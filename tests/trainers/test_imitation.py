@@ -13,8 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from arena.agents.chat import HOW_TO_ANSWER
-from arena.agents.system_prompts import system_prompt
+from arena.agents.chat import HOW_TO_ANSWER, system_prompt
 from arena.core.errors import ArenaError
 from arena.core.event import Decision
 from arena.core.observation import Observation

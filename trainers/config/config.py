@@ -28,7 +28,7 @@ from pydantic import Field, JsonValue
 from arena.core.errors import UsageError
 from arena.core.observation import TextLevel
 from arena.core.text import did_you_mean
-from arena.episodes.executors import ExecutorKind
+from arena.episodes.job import ExecutorKind
 from arena.llm.config import Config, SettingsLayer, merged, setting, unknown_key
 from arena.llm.environment import read_toml
 from arena.llm.settings import BudgetLimits, RunLimits

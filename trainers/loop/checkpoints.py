@@ -20,9 +20,8 @@ from arena.core.game import Game
 from arena.core.outcome import WIN_RATE
 from arena.core.seeds import stream
 from arena.core.spec import Spec
-from arena.episodes.executors import LocalExecutor
 from arena.episodes.files import ReplayFile, write_whole
-from arena.episodes.job import LOOKAHEAD, GameJob, run_job, run_jobs
+from arena.episodes.job import LOOKAHEAD, GameJob, LocalExecutor, run_job, run_jobs
 from arena.episodes.record import Episode
 from arena.evaluation.records import Interval, Slot
 from arena.evaluation.schedule import evaluation_schedule

@@ -39,7 +39,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from arena.core.errors import StopPlaying
-from arena.episodes.executors import make_executor
+from arena.episodes.job import make_executor
 from arena.evaluation.document import Document
 from arena.llm.ledger import Ledger
 from arena.llm.service import LLMService

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from arena.agents.agent import Seat
-from arena.agents.chat import ChatOptions
+from arena.agents.chat import ChatOptions, system_prompt
 from arena.agents.seating import default_opponent, make_agent
-from arena.agents.system_prompts import system_prompt
 from arena.core.errors import UsageError
 from arena.core.game import Game
 from arena.core.spec import Spec, redacted, split_specs

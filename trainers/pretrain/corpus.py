@@ -15,8 +15,7 @@ from typing import TypeVar
 from arena.agents.agent import Agent, Seat, act_now
 from arena.agents.chat import Chat, ChatOptions, opening
 from arena.agents.chat_recorder import ChatRecorder
-from arena.agents.reply.reader import read_reply
-from arena.agents.reply.reading import correction
+from arena.agents.reply.reader import correction, read_reply
 from arena.agents.seating import make_agent
 from arena.core.action import CHANCE, Action
 from arena.core.errors import ArenaError

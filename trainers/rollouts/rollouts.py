@@ -20,9 +20,8 @@ from arena.core.errors import StopPlaying, UsageError
 from arena.core.game import Game
 from arena.core.seeds import stream
 from arena.core.spec import redacted, split_weighted_specs
-from arena.episodes.executors import Executor, LocalExecutor
 from arena.episodes.files import ReplayFile
-from arena.episodes.job import GameJob, run_job, run_jobs
+from arena.episodes.job import Executor, GameJob, LocalExecutor, run_job, run_jobs
 from arena.episodes.match import Match
 from arena.llm.service import LLMService
 from arena.llm.settings import Settings

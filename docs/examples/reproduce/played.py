@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from arena import Episode, Game, GameJob, Match, run_job, run_jobs
-from arena.episodes.executors import make_executor
+from arena.episodes.job import make_executor
 from arena.evaluation.schedule import deal_seed
 from arena.evaluation.statistics import clustered_mean, rate
 

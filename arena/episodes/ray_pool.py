@@ -25,7 +25,7 @@ from ray.exceptions import (
 
 from arena.core.errors import ArenaError
 from arena.core.version import __version__
-from arena.episodes.executors.pool import WorkerLost, WorkerPool, answer
+from arena.episodes.pool import WorkerLost, WorkerPool, answer
 from arena.llm.service import LLMService
 
 SECONDS_TO_START = 20.0

@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from arena.core.event import Event
+from arena.core.event import Event, Outcome
 from arena.core.game import Game
-from arena.core.outcome import Outcome
 from arena.core.text import decimal
 from arena.core.view import Panel, Tabletop, Tone, draw_tabletop
 

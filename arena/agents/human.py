@@ -21,10 +21,9 @@ from arena.agents.names import HUMAN, PlayerNames, display_names, person_spec
 from arena.agents.typed_action import ActionCompleter, guess, parse, usual_action
 from arena.core.action import Action
 from arena.core.errors import ActionError
-from arena.core.event import Decision, Event
+from arena.core.event import Decision, Event, Outcome
+from arena.core.game import State
 from arena.core.observation import Observation
-from arena.core.outcome import Outcome
-from arena.core.state import State
 
 HELP = (
     "Type an action; Tab completes it, and a few words of it are often enough. Also: 'all' repeats "

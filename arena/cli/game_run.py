@@ -30,9 +30,8 @@ from arena.plugins.catalog import GAME_FILES
 if TYPE_CHECKING:
     from arena.agents.agent import Agent
     from arena.agents.human import HumanAgent
-    from arena.core.event import Ply
-    from arena.core.outcome import Outcome
-    from arena.core.state import State
+    from arena.core.event import Outcome, Ply
+    from arena.core.game import State
     from arena.episodes.match import Match
     from arena.llm.service import LLMService
 

@@ -20,7 +20,7 @@ from arena.agents.display import ending
 from arena.cli.options import ModelOptions, SeedOptions, TextOptions, seat_specs
 from arena.cli.terminal import echo, settle_accounts
 from arena.core.errors import UsageError
-from arena.core.seeds import draw_seed
+from arena.core.spec import draw_seed
 from arena.core.text import pluralize
 from arena.llm.config import setting
 from arena.plugins.catalog import require

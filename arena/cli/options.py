@@ -14,8 +14,7 @@ from arena.cli.terminal import echo
 from arena.core.errors import UsageError
 from arena.core.game import Game
 from arena.core.observation import TextLevel
-from arena.core.seeds import draw_seed
-from arena.core.spec import Spec, redacted
+from arena.core.spec import Spec, draw_seed, redacted
 from arena.core.text import read_value
 from arena.episodes.job import Executor, ExecutorKind, available_cores, make_executor
 from arena.llm.backend import BackendTraits, ReasoningEffort, Sampling

@@ -16,9 +16,8 @@ from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 from pydantic import JsonValue
 
 from arena.core.action import Action, Step
-from arena.core.event import Event, Ply
+from arena.core.event import Event, Outcome, Ply
 from arena.core.observation import ObservedGame
-from arena.core.outcome import Outcome
 
 
 class Knowledge(Protocol):

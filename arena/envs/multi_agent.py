@@ -15,10 +15,9 @@ from gymnasium import spaces
 
 from arena.core.action import CHANCE, Action, Speech
 from arena.core.errors import IllegalAction, UsageError
-from arena.core.game import Game
+from arena.core.game import Game, State
 from arena.core.observation import Observation
-from arena.core.seeds import check_seed, stream
-from arena.core.state import State
+from arena.core.spec import check_seed, stream
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -46,9 +46,8 @@ from arena.agents.chat import full_rules
 from arena.core.action import Action
 from arena.core.errors import ActionError, ArenaError, InvalidAction, UsageError
 from arena.core.event import Ply
-from arena.core.game import Game
-from arena.core.seeds import check_seed, draw_seed
-from arena.core.state import State
+from arena.core.game import Game, State
+from arena.core.spec import check_seed, draw_seed
 from arena.core.version import __version__
 from arena.envs.hosting import HostedGame
 from arena.episodes.match import Watcher

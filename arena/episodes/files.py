@@ -26,10 +26,9 @@ from pydantic import JsonValue
 
 from arena.core.action import CHANCE
 from arena.core.errors import ArenaError
-from arena.core.event import Ply
-from arena.core.outcome import Outcome
+from arena.core.event import Outcome, Ply
+from arena.core.game import State
 from arena.core.spec import has_programs
-from arena.core.state import State
 from arena.episodes.record import Episode, Header, OutcomeLine, dump, turns_played
 
 if TYPE_CHECKING:

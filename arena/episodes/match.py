@@ -20,13 +20,10 @@ from arena.agents.seating import make_agent
 from arena.core.action import CHANCE, Speech
 from arena.core.action_set import ActionSet
 from arena.core.errors import ArenaError, StopPlaying, UsageError
-from arena.core.event import Decision, Ply
-from arena.core.game import Game
+from arena.core.event import Decision, Outcome, Ply
+from arena.core.game import Game, State
 from arena.core.observation import Observation, TextLevel
-from arena.core.outcome import Outcome
-from arena.core.seeds import check_seed, stream
-from arena.core.spec import redacted
-from arena.core.state import State
+from arena.core.spec import check_seed, redacted, stream
 from arena.core.text import encodable, printable
 from arena.episodes.record import Episode, Header, Position, turns_played
 from arena.episodes.release import ReleaseTimes

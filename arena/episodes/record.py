@@ -20,11 +20,9 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter
 
 from arena.agents.chat import ChatOptions
 from arena.core.action import CHANCE
-from arena.core.event import Ply
-from arena.core.game import Game
+from arena.core.event import Outcome, Ply
+from arena.core.game import Game, State
 from arena.core.observation import TextLevel
-from arena.core.outcome import Outcome
-from arena.core.state import State
 from arena.core.version import __version__
 
 SCHEMA_VERSION = 1

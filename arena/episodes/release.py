@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from arena.agents.agent import Agent
-from arena.core.seeds import draw_seed, stream
+from arena.core.spec import draw_seed, stream
 from arena.llm.settings import Settings
 
 RECENT = 8

@@ -18,10 +18,9 @@ from pydantic import JsonValue, ValidationError
 from arena.core.action import CHANCE, Action
 from arena.core.errors import ActionError, ReplayError, UsageError
 from arena.core.event import Decision, Ply
-from arena.core.game import Game
+from arena.core.game import Game, State
 from arena.core.observation import Observation
-from arena.core.seeds import stream
-from arena.core.state import State
+from arena.core.spec import stream
 from arena.core.text import first_fault, pluralize, shorten
 from arena.core.version import __version__
 from arena.episodes.match import outcome_of

@@ -12,8 +12,8 @@ from arena.agents.reply.reader import correction, read_reply
 from arena.core.action import Action
 from arena.core.errors import ArenaError, InvalidAction, UsageError
 from arena.core.event import Decision
+from arena.core.game import State
 from arena.core.observation import Observation
-from arena.core.state import State
 from arena.episodes.match import Delay, Match, Watcher, play
 from arena.episodes.record import Episode, Header, Position
 from arena.llm.backend import ModelService

@@ -14,8 +14,8 @@ from typing import Any, Literal, TypeVar
 from pydantic import JsonValue
 
 from arena.core.errors import ArenaError, UsageError
+from arena.core.event import ReturnScale
 from arena.core.game import Game
-from arena.core.outcome import ReturnScale
 from arena.core.text import decimal, percentage
 from arena.evaluation.records import TEAM, Estimate, GameResult, Interval
 from arena.evaluation.report import PairResult, Report, SeatEffect, SequentialResult

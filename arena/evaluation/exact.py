@@ -41,10 +41,9 @@ from arena.agents.seating import make_agent
 from arena.core.action import CHANCE, Action
 from arena.core.errors import UsageError
 from arena.core.event import Event
-from arena.core.game import Game
+from arena.core.game import Game, State
 from arena.core.observation import Observation
 from arena.core.spec import Spec
-from arena.core.state import State
 
 Floats = NDArray[np.float64]
 Policy = Callable[[Observation], Mapping[Action, float]]

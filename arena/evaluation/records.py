@@ -17,7 +17,7 @@ from pydantic import (
 )
 
 from arena.core.analysis import WeightedSum
-from arena.core.outcome import ReturnScale
+from arena.core.event import ReturnScale
 from arena.episodes.record import Printable
 
 Role = Literal["player", "baseline", "table", "unknown"]

@@ -12,7 +12,7 @@ from typing import Literal, get_args
 from pydantic import Field, JsonValue
 
 from arena.core.analysis import Measure
-from arena.core.outcome import WIN_RATE, ReturnScale
+from arena.core.event import WIN_RATE, ReturnScale
 from arena.core.text import decimal, percentage, pluralize
 from arena.evaluation.document import (
     Sentence,

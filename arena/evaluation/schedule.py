@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arena.core.errors import UsageError
-from arena.core.seeds import stream
+from arena.core.spec import stream
 from arena.episodes.files import ReplayFile
 from arena.episodes.job import LOOKAHEAD, Executor, FinishedJob, GameJob, run_job, run_jobs
 from arena.episodes.match import Match

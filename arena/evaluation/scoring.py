@@ -17,8 +17,8 @@ from arena.agents.chat import Attempt, parse_attempts
 from arena.core.action import CHANCE
 from arena.core.analysis import Measure, Measurements, WeightedSum, sum_measurements
 from arena.core.errors import ArenaError
+from arena.core.event import Outcome
 from arena.core.game import Game
-from arena.core.outcome import Outcome
 from arena.episodes.measurement import measure_seats
 from arena.episodes.record import Episode
 from arena.evaluation.records import (

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
+from arena.core.event import WIN_RATE, ReturnScale
 from arena.core.game import Game
-from arena.core.outcome import WIN_RATE, ReturnScale
 from arena.evaluation.records import (
     DECISIONS,
     LEGAL_RATE,

@@ -17,9 +17,8 @@ from dataclasses import fields, is_dataclass
 from arena.core.action import normalise
 from arena.core.errors import UsageError
 from arena.core.event import Event
-from arena.core.game import Game
+from arena.core.game import Game, State
 from arena.core.observation import Observation
-from arena.core.state import State
 from arena.core.view import Scene, draw_tabletop, targets
 from arena.episodes.measurement import measure_seats
 from arena.plugins.catalog import catalog

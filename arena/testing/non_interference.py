@@ -28,10 +28,9 @@ from arena.agents.agent import RandomBot, Seat
 from arena.core.action import CHANCE, Step
 from arena.core.analysis import PlacedKnowledge
 from arena.core.event import EventLog
-from arena.core.game import Game
+from arena.core.game import Game, State
 from arena.core.observation import Observation
-from arena.core.seeds import stream
-from arena.core.state import State
+from arena.core.spec import stream
 from arena.episodes.release import ReleaseTimes
 from arena.testing.positions import drawn_after, fingerprint, sampled_positions
 

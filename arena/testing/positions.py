@@ -12,10 +12,9 @@ from arena.agents.agent import Agent, RandomBot, Seat, act_now
 from arena.agents.seating import default_opponent, make_agent
 from arena.core.action import CHANCE, Action, Step
 from arena.core.event import Event
-from arena.core.game import Game
+from arena.core.game import Game, State
 from arena.core.observation import Observation, TextLevel
-from arena.core.seeds import stream
-from arena.core.state import State
+from arena.core.spec import stream
 from arena.core.view import Scene, TableView, diagram
 from arena.episodes.match import Match, Watcher, play
 from arena.episodes.record import Episode

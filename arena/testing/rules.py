@@ -13,9 +13,8 @@ from zlib import crc32
 from pydantic import JsonValue
 
 from arena.core.action import CHANCE
-from arena.core.game import Game
-from arena.core.seeds import stream
-from arena.core.state import State
+from arena.core.game import Game, State
+from arena.core.spec import stream
 from arena.core.text import appearance
 from arena.episodes.files import ReplayWriter
 from arena.episodes.match import act_out

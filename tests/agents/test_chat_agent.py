@@ -17,7 +17,7 @@ from arena.agents.seating import make_agent
 from arena.core.errors import StopPlaying, UsageError
 from arena.core.game import Game
 from arena.core.observation import Observation
-from arena.core.seeds import stream
+from arena.core.spec import stream
 from arena.episodes.match import Match
 from arena.episodes.record import Episode, Position
 from arena.episodes.replay import read_replay, verify

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from arena.agents.display import ending
-from arena.core.outcome import Outcome
+from arena.core.event import Outcome
 from arena.plugins.catalog import make_game
 
 

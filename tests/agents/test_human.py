@@ -17,8 +17,8 @@ from arena.agents.typed_action import ActionCompleter, Guess, guess, parse, usua
 from arena.cli.game_run import Epilogue
 from arena.core.errors import ActionError
 from arena.core.event import Decision, Ply
+from arena.core.game import State
 from arena.core.observation import TextLevel
-from arena.core.state import State
 from games.cluedo.game import Cluedo
 from games.cluedo.rules.events import Accuse, DealCards, EndTurn, Suggest
 from games.werewolf.rules import Werewolf

@@ -13,8 +13,7 @@ from arena.agents.chat import ChatOptions
 from arena.agents.notebook import LONGEST_NOTES, own_notes
 from arena.agents.seating import make_agent
 from arena.core.errors import UsageError
-from arena.core.seeds import stream
-from arena.core.spec import Spec, without_scaffold
+from arena.core.spec import Spec, stream, without_scaffold
 from arena.episodes.match import Match
 from arena.episodes.record import Episode
 from arena.llm.backend import Request

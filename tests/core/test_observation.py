@@ -11,8 +11,8 @@ import pytest
 
 from arena.core.action import CHANCE
 from arena.core.action_set import ActionSet
+from arena.core.game import State
 from arena.core.observation import Observation
-from arena.core.state import State
 from arena.plugins.catalog import make_game
 from games.cluedo.rules.events import Accuse, Suggest
 from games.tictactoe.game import TicTacToe

@@ -14,7 +14,7 @@ from arena.core.action import Action
 from arena.core.errors import UsageError
 from arena.core.event import Decision
 from arena.core.observation import Observation
-from arena.core.seeds import draw_seed
+from arena.core.spec import draw_seed
 from arena.episodes.match import Match, play
 from arena.plugins.catalog import make_game
 

@@ -13,9 +13,9 @@ import pytest
 from arena.agents.agent import RandomBot, Seat
 from arena.agents.seating import make_agent
 from arena.core.event import Decision, Ply
+from arena.core.game import State
 from arena.core.observation import Observation
-from arena.core.seeds import stream
-from arena.core.state import State
+from arena.core.spec import stream
 from arena.episodes.match import Match, play
 from arena.episodes.release import ReleaseTimes
 from arena.plugins.catalog import make_game

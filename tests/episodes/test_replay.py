@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from arena.core.errors import ArenaError, ReplayError
-from arena.core.state import State
+from arena.core.game import State
 from arena.core.text import shorten
 from arena.episodes.files import ReplayWriter, is_written
 from arena.episodes.match import Match, play

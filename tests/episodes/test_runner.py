@@ -15,7 +15,7 @@ from arena.core.errors import ArenaError
 from arena.core.event import Decision
 from arena.core.game import Game
 from arena.core.observation import Observation
-from arena.core.seeds import stream
+from arena.core.spec import stream
 from arena.episodes.files import ReplayWriter
 from arena.episodes.match import Match, play
 from arena.episodes.record import Episode

@@ -20,7 +20,7 @@ from arena import (
     make_game,
 )
 from arena.cli import run
-from arena.core.outcome import Outcome
+from arena.core.event import Outcome
 from arena.episodes.match import Match
 from arena.evaluation.aggregation import (
     EvaluationAggregator,

@@ -9,8 +9,8 @@ import pytest
 from whispers import Whispers
 
 from arena.cli import run
-from arena.core.outcome import Outcome
-from arena.core.seeds import stream
+from arena.core.event import Outcome
+from arena.core.spec import stream
 from arena.episodes.match import Match, act_out, outcome_of
 from arena.episodes.record import Episode
 from arena.evaluation.aggregation import EvaluationAggregator

@@ -15,8 +15,8 @@ import pytest
 
 from arena.agents.chat import ChatOptions
 from arena.core.analysis import WeightedSum
+from arena.core.event import WIN_RATE
 from arena.core.game import Game
-from arena.core.outcome import WIN_RATE
 from arena.episodes.job import make_executor
 from arena.episodes.match import Match
 from arena.evaluation.aggregation import (

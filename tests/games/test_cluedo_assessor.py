@@ -16,8 +16,7 @@ from random_games import plies, random_steps
 from arena.core.action import CHANCE, Action
 from arena.core.action_set import ActionSet
 from arena.core.analysis import Assessment, WeightedSum, sum_measurements
-from arena.core.event import Decision, Ply
-from arena.core.outcome import Outcome
+from arena.core.event import Decision, Outcome, Ply
 from arena.episodes.match import Match, play
 from arena.episodes.record import Episode
 from games.cluedo.analysis.assessor import CluedoAssessor

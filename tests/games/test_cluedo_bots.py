@@ -13,7 +13,7 @@ from known_deal import ENVELOPE, HANDS
 
 from arena.agents.agent import Seat, act_now
 from arena.core.action import Action
-from arena.core.seeds import stream
+from arena.core.spec import stream
 from arena.episodes.match import Match, play
 from arena.episodes.record import Episode
 from games.cluedo.bots import CluedoBot, Detective, Novice, Oracle

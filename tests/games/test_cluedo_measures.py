@@ -14,7 +14,7 @@ from pydantic import JsonValue
 
 from arena.agents.agent import Agent, Seat
 from arena.core.analysis import Assessment, WeightedSum, sum_measurements
-from arena.core.seeds import stream
+from arena.core.spec import stream
 from arena.episodes.match import Match, play
 from arena.episodes.record import Episode
 from games.cluedo.analysis.assessor import CluedoAssessor

@@ -19,8 +19,8 @@ from arena.agents.agent import Seat
 from arena.core.action import CHANCE, Step
 from arena.core.analysis import Assessment, sum_measurements
 from arena.core.errors import IllegalAction, UsageError
-from arena.core.outcome import Outcome
-from arena.core.state import State
+from arena.core.event import Outcome
+from arena.core.game import State
 from arena.core.view import diagram
 from arena.evaluation.exact import Policy, expected_returns, exploitability
 from arena.testing import check_game

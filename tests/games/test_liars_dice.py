@@ -16,8 +16,8 @@ from arena.agents.reply.reader import read_reply
 from arena.core.action import CHANCE, Action, Step
 from arena.core.analysis import sum_measurements
 from arena.core.errors import IllegalAction
-from arena.core.outcome import Outcome
-from arena.core.state import State
+from arena.core.event import Outcome
+from arena.core.game import State
 from arena.testing import check_game
 from games.liars_dice.bots import TEMPERATURE, hand_posterior, truth_posterior
 from games.liars_dice.knowledge import LiarsDiceAssessor, LiarsDiceKnowledge

@@ -10,8 +10,7 @@ import pytest
 
 from arena.core.action import CHANCE, Action
 from arena.core.errors import IllegalAction
-from arena.core.game import Game
-from arena.core.state import State
+from arena.core.game import Game, State
 from arena.testing import check_game
 from games.goofspiel.game import Bid, BidsRevealed, Goofspiel, TurnUp
 from games.kuhn_poker.game import BET, CARDS, PASS, DealHands, KuhnPoker, Showdown

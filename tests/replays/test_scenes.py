@@ -13,8 +13,7 @@ from known_deal import ENVELOPE, HANDS
 
 from arena.core.action import CHANCE, Action
 from arena.core.event import Event
-from arena.core.game import Game
-from arena.core.state import State
+from arena.core.game import Game, State
 from arena.core.view import Scene, Tabletop
 from arena.plugins.catalog import make_game
 from arena.testing.conformance import check_drawing

@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterable, Iterator
 from arena.core.action import CHANCE, Action, Step
 from arena.core.action_set import ActionSet
 from arena.core.event import Decision, Ply
-from arena.core.game import Game
+from arena.core.game import Game, State
 from arena.core.observation import Observation
-from arena.core.state import State
 from arena.episodes.match import Match, play
 
 

@@ -8,7 +8,7 @@ from typing import Protocol, TypeVar
 
 from arena import CHANCE, Seat, Step
 from arena.agents.agent import Agent, RandomBot, act_now
-from arena.core.seeds import stream
+from arena.core.spec import stream
 from games.hidden_roles.notes import RoleNotes
 from games.hidden_roles.rules import DealRoles, HiddenRolesState
 

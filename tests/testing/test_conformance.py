@@ -18,11 +18,9 @@ from arena.core.action import CHANCE, Action, Step
 from arena.core.action_set import ActionSet
 from arena.core.analysis import Assessment, GameAnalysis, Measure, WeightedSum
 from arena.core.errors import ArenaError, UsageError
-from arena.core.event import Event, Ply
-from arena.core.game import Game
-from arena.core.outcome import Outcome
-from arena.core.seeds import stream
-from arena.core.state import ChanceOutcome
+from arena.core.event import Event, Outcome, Ply
+from arena.core.game import ChanceOutcome, Game
+from arena.core.spec import stream
 from arena.envs.multi_agent import MultiAgentEnv
 from arena.episodes.match import Match, act_out, play
 from arena.plugins.catalog import catalog, make_game

@@ -14,8 +14,8 @@ import pytest
 
 from arena.core.action_set import ActionSet
 from arena.core.event import Event
+from arena.core.game import State
 from arena.core.observation import Notes
-from arena.core.state import State
 from arena.testing.non_interference import (
     check_non_interference,
     check_reachable,

@@ -18,7 +18,7 @@ import pytest
 import torch
 
 from arena.core.action import CHANCE, Action
-from arena.core.state import State
+from arena.core.game import State
 from arena.evaluation.exact import Floats, GameTree, InformationSet, game_tree
 from arena.plugins.catalog import make_game
 from trainers.algorithms.loss import TokenTargets, normalise, policy_loss

@@ -21,7 +21,7 @@ import trainers.loop.training
 from arena.agents.chat import attempts_in
 from arena.cli import run
 from arena.core.errors import ArenaError, BackendError, ContextOverflow, StopPlaying, UsageError
-from arena.core.seeds import stream
+from arena.core.spec import stream
 from arena.episodes.match import Match
 from arena.episodes.replay import read_replay, verify
 from arena.evaluation.exact import InformationSet

@@ -16,10 +16,9 @@ from numpy.typing import NDArray
 from pydantic import FiniteFloat, TypeAdapter
 
 from arena.core.errors import ArenaError, UsageError
+from arena.core.event import WIN_RATE
 from arena.core.game import Game
-from arena.core.outcome import WIN_RATE
-from arena.core.seeds import stream
-from arena.core.spec import Spec
+from arena.core.spec import Spec, stream
 from arena.episodes.files import ReplayFile, write_whole
 from arena.episodes.job import LOOKAHEAD, GameJob, LocalExecutor, run_job, run_jobs
 from arena.episodes.record import Episode

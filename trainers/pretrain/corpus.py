@@ -22,7 +22,7 @@ from arena.core.errors import ArenaError
 from arena.core.event import Decision
 from arena.core.game import Game
 from arena.core.observation import Observation, TextLevel
-from arena.core.seeds import stream
+from arena.core.spec import stream
 from arena.llm.backend import Message
 from arena.plugins.catalog import make_game
 from trainers.pretrain.notebook import ExactNotebook

@@ -18,8 +18,7 @@ from arena.agents.chat import Attempt, ChatOptions
 from arena.agents.seating import default_opponent
 from arena.core.errors import StopPlaying, UsageError
 from arena.core.game import Game
-from arena.core.seeds import stream
-from arena.core.spec import redacted, split_weighted_specs
+from arena.core.spec import redacted, split_weighted_specs, stream
 from arena.episodes.files import ReplayFile
 from arena.episodes.job import Executor, GameJob, LocalExecutor, run_job, run_jobs
 from arena.episodes.match import Match

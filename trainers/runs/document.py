@@ -14,8 +14,8 @@ from arena.agents.display import ending
 from arena.agents.names import PlayerNames
 from arena.core.action import CHANCE
 from arena.core.errors import ArenaError
+from arena.core.event import WIN_RATE
 from arena.core.game import Game
-from arena.core.outcome import WIN_RATE
 from arena.core.text import (
     decimal,
     duration_in_words,

@@ -12,7 +12,7 @@ from typing import TypeVar
 from pydantic import BaseModel, ConfigDict, JsonValue
 
 from arena.core.errors import UsageError
-from arena.core.outcome import WIN_RATE, ReturnScale
+from arena.core.event import WIN_RATE, ReturnScale
 from arena.evaluation.records import Interval, Number
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from arena.agents.seating import default_opponent
-from arena.core.outcome import WIN_RATE, ReturnScale
+from arena.core.event import WIN_RATE, ReturnScale
 from arena.core.text import decimal, duration_in_words, percentage, pluralize, printable
 from arena.evaluation.document import amount, number, percent
 from arena.evaluation.records import Interval

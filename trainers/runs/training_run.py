@@ -19,8 +19,8 @@ from filelock import Timeout
 from pydantic import BaseModel, JsonValue, ValidationError
 
 from arena.core.errors import ArenaError, UsageError
+from arena.core.event import WIN_RATE, ReturnScale
 from arena.core.game import Game
-from arena.core.outcome import WIN_RATE, ReturnScale
 from arena.core.text import first_fault
 from arena.episodes.files import is_locked, locked
 from arena.evaluation.records import Interval

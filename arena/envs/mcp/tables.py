@@ -20,9 +20,8 @@ from pydantic import BaseModel, Field
 
 from arena.agents.display import ending
 from arena.core.errors import ArenaError, UsageError
-from arena.core.event import Ply
-from arena.core.outcome import Outcome
-from arena.core.state import State
+from arena.core.event import Outcome, Ply
+from arena.core.game import State
 from arena.core.text import pluralize, shorten
 from arena.envs.hosting import HostedGame
 from arena.episodes.files import ReplayFile, game_stem, replay_text

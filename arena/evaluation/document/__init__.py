@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import JsonValue
 
-from arena.core.outcome import WIN_RATE, ReturnScale
+from arena.core.event import WIN_RATE, ReturnScale
 from arena.core.text import MINUS, UNKNOWN, decimal, percentage, share_digits
 from arena.evaluation.records import Interval
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from arena import Game
-from arena.core.seeds import stream
+from arena.core.spec import stream
 from games.hidden_roles.rules import DealRoles, HiddenRolesGame
 
 

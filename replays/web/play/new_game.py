@@ -16,8 +16,7 @@ from arena.agents.names import HUMAN, person_spec
 from arena.agents.seating import LEVELS, bot_names, default_bot, level_bot
 from arena.core.errors import ArenaError, UsageError
 from arena.core.game import Game
-from arena.core.seeds import draw_seed
-from arena.core.spec import Spec
+from arena.core.spec import Spec, draw_seed
 from arena.episodes.branch import position, turns_left
 from arena.episodes.match import Match, act_out
 from arena.episodes.replay import Replay

@@ -14,10 +14,9 @@ from arena.agents.seating import level_bot
 from arena.agents.typed_action import guess, parse
 from arena.core.action import Action
 from arena.core.errors import ActionError, ArenaError, UsageError
-from arena.core.event import Ply
+from arena.core.event import Outcome, Ply
+from arena.core.game import State
 from arena.core.observation import Observation
-from arena.core.outcome import Outcome
-from arena.core.state import State
 from arena.core.text import shorten
 from arena.episodes.files import ReplayWriter
 from arena.episodes.match import Watcher

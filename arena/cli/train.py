@@ -87,8 +87,6 @@ class TrainOptions(ResumeOptions, GameSetupOptions, TrainConfig):
 
         Without the flag --preset, arena.toml chooses the preset.
         """
-        from trainers.hosts.host import art_server
-
         for layer in above:
             own = {n: layer.values[n] for n in ("players", "option") if n in layer.values}
             of_game = replace(layer, values={"game": ANY_GAME, **own})
@@ -140,6 +138,16 @@ def train(options: TrainOptions) -> int:
         return 0
     print(roles_in_words(config), file=sys.stderr)
     return _train(config, plan, environment, options)
+
+
+def art_server(settings: Settings) -> str:
+    """Return the server of ART_WRAPPER_URL if LLM_BACKEND=ART selects it; empty otherwise.
+
+    `arena play` uses the same variables. Both may be in `.env`.
+    """
+    backend = settings.secret("LLM_BACKEND")
+    is_art = backend is not None and backend.get_secret_value().strip().lower() == "art"
+    return settings.art_wrapper_url if is_art else ""
 
 
 def _with_game_options(config: TrainConfig) -> TrainConfig:

@@ -20,12 +20,12 @@ from trainers.algorithms.batching import minibatches  # noqa: E402
 from trainers.algorithms.learner import Learner  # noqa: E402
 from trainers.algorithms.loss import policy_loss  # noqa: E402
 from trainers.algorithms.network import score_tokens  # noqa: E402
-from trainers.atropos.batch import (  # noqa: E402
+from trainers.atropos.client import ScoredData  # noqa: E402
+from trainers.atropos.trainer import (  # noqa: E402
     ModelLimits,
     TrainingBatch,
     training_batch,
 )
-from trainers.atropos.client import ScoredData  # noqa: E402
 from trainers.config.config import UpdateOptions  # noqa: E402
 from trainers.trajectory import TokenSequence  # noqa: E402
 

@@ -87,8 +87,8 @@ def test_the_optimizer_writes_into_vllms_memory(
         size = sum(view.nbytes for view in bridge._views.values())
         own = bridge.server.own
         assert own is not None
-        group = own.process.process_id
-        assert group is not None
+        assert own.process._process is not None
+        group = own.process._process.pid
         assert shared_bytes(os.getpid()) >= size
         assert max(shared_bytes(pid) for pid in processes_of(group)) >= size
         # vLLM's next answer depends on what is written here, without any transfer.

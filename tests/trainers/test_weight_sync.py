@@ -65,8 +65,8 @@ def server_process(host: EmbeddedHost) -> ServerProcess:
 
 def own_process(host: EmbeddedHost) -> int:
     process = server_process(host)
-    assert process.is_running() and process.process_id is not None
-    return process.process_id
+    assert process.is_running() and process._process is not None
+    return process._process.pid
 
 
 async def kill(host: EmbeddedHost) -> None:

@@ -7,6 +7,5 @@ client.py     the bodies of requests and answers, the checks of a group, and the
 group_player.py  the games of an environment, their rows, and the newest model that plays them
 environment.py   `arena atropos serve`: what to play, and when
 options.py    settings of both commands
-batch.py      what a batch teaches: token sequences with advantages, and what is left out
 trainer.py    `arena atropos train`: batch, update, transfer of the weights, record
 """

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from arena.core.errors import ArenaError, UsageError
 from arena.core.spec import redacted
 from arena.llm.config import as_key
-from arena.llm.settings import Settings
 from trainers.config.config import TrainConfig
 
 if TYPE_CHECKING:
     from arena.llm.backend import Backend
+    from arena.llm.settings import Settings
     from trainers.trajectory import TrajectoryGroup
 
 
@@ -143,13 +143,3 @@ def _is_changed(config: TrainConfig, name: str) -> bool:
 
 EQUIVALENT = {"credit": "game"}
 """Values, beside the default, with the effect that each host has."""
-
-
-def art_server(settings: Settings) -> str:
-    """Return the server of ART_WRAPPER_URL if LLM_BACKEND=ART selects it; empty otherwise.
-
-    `arena play` uses the same variables. Both may be in `.env`.
-    """
-    backend = settings.secret("LLM_BACKEND")
-    is_art = backend is not None and backend.get_secret_value().strip().lower() == "art"
-    return settings.art_wrapper_url if is_art else ""

@@ -23,7 +23,7 @@ from backends.openai_http import ModelCard, ModelList, check_url
 from backends.provider_errors import extract_message, safe_excerpt, status_error
 from backends.server import shared_adapters
 from trainers.config.config import FULL_WEIGHTS, OWNED_SERVERS, TrainConfig
-from trainers.hosts.host import HostRequest, art_server
+from trainers.hosts.host import HostRequest
 from trainers.weight_sync.server_process import HOST, ServerProcess
 
 TIMEOUT = httpx.Timeout(120.0, connect=10.0)
@@ -315,9 +315,9 @@ def check_server(request: HostRequest) -> None:
         problem = f"{error}"
     if problem:
         remedy = "" if server.start_hint in problem else f"; {server.start_hint}"
-        # Without the flag, the server may come from variables that also serve `arena play`.
-        variables = " (from LLM_BACKEND and ART_WRAPPER_URL)"
-        origin = variables if config.server == art_server(request.settings) else ""
+        # These variables also serve `arena play`.
+        is_shared = config.origins["server"] == "LLM_BACKEND=ART"
+        origin = " (from LLM_BACKEND and ART_WRAPPER_URL)" if is_shared else ""
         raise UsageError(f"--server {url.removesuffix('/v1')}{origin}: {problem}{remedy}")
 
 

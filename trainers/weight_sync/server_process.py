@@ -59,11 +59,6 @@ class ServerProcess:
         """Return whether the server was started and has not ended."""
         return self._process is not None and self._process.poll() is None
 
-    @property
-    def process_id(self) -> int | None:
-        """Return the id of the process group, which is that of its guard."""
-        return self._process.pid if self._process else None
-
     def restart(self, command: Sequence[str], variables: Mapping[str, str] | None = None) -> None:
         """Stop the running server, if any, start this command, and wait until it answers.
 

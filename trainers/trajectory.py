@@ -101,8 +101,6 @@ class Trajectory:
     """Seed of the deal."""
     seat: int = 0
     won: bool = False
-    plies: int = 0
-    """Length of the game."""
 
     @property
     def versions(self) -> list[int]:

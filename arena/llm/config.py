@@ -299,16 +299,6 @@ class Config(BaseModel):
         variable = layer.variables.get(name) if layer else None
         return variable is not None and variable == self.settings()[name].variable
 
-    def rank(self, name: str) -> int:
-        """Return the position of the layer that decides a value: 0 for flags."""
-        ranks = (rank for rank, layer in enumerate(self._layers) if name in layer.values)
-        return next(ranks, len(self._layers))
-
-    def place(self, name: str) -> str:
-        """Return the place of a value for an error message, as the user wrote it."""
-        layers = (*self._layers, SettingsLayer("default", {name: getattr(self, name)}))
-        return next(layer.place(name, type(self)) for layer in layers if name in layer.values)
-
     def part(self, base: type[AnyConfig]) -> AnyConfig:
         """Return the fields of a base class as an object of that class."""
         found = base.model_construct(**{name: getattr(self, name) for name in base.model_fields})

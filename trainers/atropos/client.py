@@ -176,10 +176,6 @@ def _check_logprobs(logprobs: Sequence[float], masks: Sequence[int], row: int) -
 AnyAnswer = TypeVar("AnyAnswer", bound=WireModel)
 
 
-class UnknownEnv(ArenaError):
-    """The server does not know the environment, for example after a reset."""
-
-
 class BatchLost(ArenaError):
     """The stock server took a batch from its queue and failed to send it; the next may arrive."""
 
@@ -272,13 +268,13 @@ class TrajectoryClient:
         return self._read(QueueStatus, await self._call("GET", "/status"), "/status")
 
     async def env_status(self, env_id: int) -> QueueStatus:
-        """Return the queue in units of an environment's groups. Raises UnknownEnv."""
+        """Return the queue in units of an environment's groups. Raises ArenaError after a reset."""
         # The API reads the body of this GET; the same as a query gets status 422.
         body = EnvReference(env_id=env_id).model_dump_json()
         response = await self._send("GET", "/status-env", body)
         # The stock server fails with 500 for an id that it does not know.
         if response.status_code == 500:
-            raise UnknownEnv(f"{self.url} does not know environment {env_id}: {_reason(response)}")
+            raise ArenaError(f"{self.url} does not know environment {env_id}: {_reason(response)}")
         return self._read(QueueStatus, self._checked(response), "/status-env")
 
     async def push(self, groups: Sequence[ScoredData]) -> None:

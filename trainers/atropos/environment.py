@@ -18,7 +18,6 @@ from trainers.atropos.client import (
     QueueStatus,
     ScoredData,
     TrajectoryClient,
-    UnknownEnv,
 )
 from trainers.atropos.group_player import GroupPlayer, PlayedItem
 from trainers.atropos.options import EnvironmentOptions
@@ -179,7 +178,7 @@ class TrajectoryEnvironment:
         status = await self._own_status()
         # After a reset the number may be another environment's; the step has gone back then.
         if status.current_step < self._step:
-            raise UnknownEnv(f"{self._client.url} was reset; start the environment again")
+            raise ArenaError(f"{self._client.url} was reset; start the environment again")
         if status.current_step > self._step:
             self._step = status.current_step
             self._notify(f"step {self._step}: {self.counts}")

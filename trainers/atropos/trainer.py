@@ -250,9 +250,6 @@ def rollout_counts(groups: Sequence[ScoredData]) -> RolloutCounts:
 # What a batch teaches
 
 
-DEFAULT_TEMPERATURE = 1.0
-
-
 @dataclass(frozen=True, slots=True)
 class ModelLimits:
     """Limits of a row that the model can be trained on."""
@@ -389,4 +386,4 @@ def _temperature(group: ScoredData, row: int) -> float:
     values = [_override(group, row, "temperature"), *(one.get("temperature") for one in sources)]
     given = [float(value) for value in values if isinstance(value, int | float)]
     # Greedy sampling reports the probabilities of temperature 1.
-    return given[0] if given and given[0] > 0 else DEFAULT_TEMPERATURE
+    return given[0] if given and given[0] > 0 else 1.0

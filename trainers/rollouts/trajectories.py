@@ -114,7 +114,6 @@ def trajectory_of(episode: Episode, seat: int, version: int | None = None) -> Tr
         seed=episode.header.seed,
         seat=seat,
         won=episode.outcome.is_winner(seat),
-        plies=len(episode.plies),
     )
 
 

@@ -80,7 +80,7 @@ class ServerBridge(ABC):
             async with self._loading:
                 reply = await self._transfer(step, first_chat(groups))
         except BackendError as error:
-            # Not retryable: the step itself is done, and would be done a second time.
+            # The step is done, but nothing may play before its weights answer.
             raise StopPlaying(f"{error}; {RESUME}") from None
         metrics = await self.proof.metrics(reply, step, self._config.sampling_step(step - 1))
         return metrics | {"seconds_swapping": time.perf_counter() - started}

@@ -186,7 +186,6 @@ def _trajectory_to_art(trajectory: Trajectory) -> ArtTrajectory:
             "seed": trajectory.seed,
             "seat": trajectory.seat,
             "won": trajectory.won,
-            "plies": trajectory.plies,
         },
     )
     if versions := trajectory.versions:

@@ -122,7 +122,7 @@ class LocalHost(ArtHost):
             name = self.model.get_inference_name(step)
             reply = await proof.prove(name, step, first_chat(groups), [before])
         except BackendError as error:
-            # Not retryable: the step itself is done, and would be done a second time.
+            # The step is done, but nothing may play before its weights answer.
             raise StopPlaying(f"{error}; {RESUME}") from None
         metrics |= await proof.metrics(reply, step, before)
         return metrics | {"seconds_proving": time.perf_counter() - started}

@@ -14,27 +14,24 @@ from functools import cached_property
 from typing import TypeVar
 
 from arena import Action, ActionSet, Decision, Event, Observation, Seat
+from games.cluedo.analysis.judgements import break_even
 from games.cluedo.facts import Facts
-from games.cluedo.inference.information import (
-    QuestionValues,
-    break_even,
-    estimated_information,
-)
-from games.cluedo.inference.knowledge import CluedoKnowledge
+from games.cluedo.inference.knowledge import CluedoKnowledge, estimated_information
+from games.cluedo.inference.questions import QuestionValues
 from games.cluedo.rules import board
-from games.cluedo.rules.events import (
+from games.cluedo.rules.board import Triple
+from games.cluedo.rules.setting import (
     END_TURN,
     PASSAGE,
     ROLL,
     Accuse,
+    CluedoSetting,
     Move,
     Passage,
     Roll,
     Show,
     Suggest,
-    Triple,
 )
-from games.cluedo.rules.setting import CluedoSetting
 
 A = TypeVar("A", bound=Action)
 

@@ -16,23 +16,22 @@ from numpy.typing import NDArray
 
 from arena import ArraySpec, Event, GameArrays, Notes, Observation
 from games.cluedo.rules import board
-from games.cluedo.rules.events import (
+from games.cluedo.rules.board import Place, Triple
+from games.cluedo.rules.setting import (
     Accused,
     CardShown,
+    CluedoSetting,
     Dealt,
     DiceThrown,
     EnvelopeSeen,
     HandDealt,
     PawnMoved,
-    Place,
     Refuted,
     Suggested,
-    Triple,
     TurnBegan,
     Unable,
     WeaponMoved,
 )
-from games.cluedo.rules.setting import CluedoSetting
 
 HISTORY, ROW = 32, 6
 """Shape of the array of suggestions."""

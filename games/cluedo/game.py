@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from arena import WIN_RATE, Action, Observation
-from games.cluedo.rules.events import END_TURN, ROLL, Accuse, Move, Show
-from games.cluedo.rules.setting import CluedoSetting
+from games.cluedo.rules.setting import END_TURN, ROLL, Accuse, CluedoSetting, Move, Show
 from games.cluedo.rules.state import CluedoState
 
 

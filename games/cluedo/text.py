@@ -1,42 +1,47 @@
-"""Texts of Cluedo: narration of events, and the situation of a player.
+"""Texts of Cluedo: rules, narration of events, the situation of a player, and synonyms.
 
 Models read these texts. Trained checkpoints depend on the exact wording.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import cached_property
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import JsonValue
 
-from arena import Event, FirstGame, Observation, PlayGuide, TextLevel
+from arena import Action, ActionSet, Event, GameText, Observation, PlayGuide, TextLevel
 from arena.core.text import pluralize
 from games.cluedo.analysis.beliefs import belief_question, read_beliefs
 from games.cluedo.facts import Facts
-from games.cluedo.inference.knowledge import CluedoKnowledge
-from games.cluedo.prompts import CluedoPrompts, action_prompt, describe_place
-from games.cluedo.rules.events import (
+from games.cluedo.inference.knowledge import Notebook, Possible
+from games.cluedo.rules import board
+from games.cluedo.rules.board import Place
+from games.cluedo.rules.setting import (
     Accuse,
     Accused,
     CardShown,
+    CluedoSetting,
     Dealt,
     DiceThrown,
+    EndTurn,
     EnvelopeSeen,
     HandDealt,
+    Move,
+    Passage,
     PawnMoved,
     PawnMovement,
     Refuted,
+    Roll,
+    Show,
+    Suggest,
     Suggested,
     TurnBegan,
     Unable,
     WeaponMoved,
 )
-
-Possible = NDArray[np.bool_]
-"""Possible holders of each card: shape (cards, seats + 1), the envelope last."""
+from games.cluedo.view import play_guide
 
 WAYS: dict[PawnMovement, str] = {
     "walks": "goes to",
@@ -46,95 +51,79 @@ WAYS: dict[PawnMovement, str] = {
 }
 
 
-FIRST_GAME = FirstGame(
-    {"variant": "cards", "players": 3, "suspects": 3, "weapons": 3, "rooms": 4},
-    (
-        (
-            "suggest",
-            "Choose a suspect, a weapon and a room on the table, then confirm. You look for the "
-            "three cards in the envelope, so ask for cards that you do not hold.",
-        ),
-        (
-            "end",
-            "Look at what happened. Whoever could not show a card has none of the three. A card "
-            "that was shown to you is not in the envelope. Mark both in “My sheet”: one press "
-            "is ✓, two are ✗. Then end your turn.",
-        ),
-        (
-            "show",
-            "You hold a card that was asked for, so you must show one. Only the player who asked "
-            "sees it. Showing the same card again tells the others least.",
-        ),
-        (
-            "suggest",
-            "If you name one of your own cards, the answer is about the other two only. That is "
-            "how to test a single card.",
-        ),
-        (
-            "accuse",
-            "“Check my sheet” compares your marks with all that follows from what you saw. When "
-            "one suspect, one weapon and one room are left, accuse. A false accusation loses.",
-        ),
-    ),
+_SUGGESTION = (
+    "Suggestion: the others are asked in turn order from your left. The first who holds "
+    "one of the three cards must show you one of them, secretly; everybody sees who showed, not "
+    "what. Whoever is passed over holds none of the three."
+)
+
+_MOVEMENT = (
+    "throw two dice and move toward a room, or take a secret passage (Study - Kitchen, "
+    "Conservatory - Lounge)."
 )
 
 
-class Notebook(Facts):
-    """Facts of a player, with sheets of what follows from them; many games need no sheet."""
-
-    _logic: CluedoKnowledge | None = None
-    _num_read = 0
-
-    @cached_property
-    def _sheets(self) -> dict[int, Possible]:
-        return {}
-
-    def sheet(self, events: tuple[Event, ...], count: int) -> Possible:
-        """Return which holders can have each card after the first `count` of `events`.
-
-        With ascending `count` each event is processed once.
-        """
-        if count not in self._sheets:
-            # Knowledge cannot go back, so an earlier sheet needs a new one from the first event.
-            if self._logic is None or count < self._num_read:
-                self._logic, self._num_read = CluedoKnowledge(self.game, self.player, "logic"), 0
-            for event in events[self._num_read : count]:
-                self._logic.update(event)
-            self._num_read = count
-            self._sheets[count] = self._logic.possible()
-        return self._sheets[count]
+def _pawns(game: CluedoSetting) -> str:
+    """Return which player moves which pawn."""
+    pairs = zip(game.seat_names, game.deck.suspects, strict=False)
+    return ", ".join(f"{name} plays {suspect}" for name, suspect in pairs)
 
 
-class CluedoText(CluedoPrompts):
+class CluedoText(GameText):
     """Texts of Cluedo."""
 
+    game: CluedoSetting
     notes_type = Notebook
     table_shows_notes = True
 
-    def guide(self) -> PlayGuide:
-        way = "suggest a suspect, a weapon and a room"
-        if self.game.has_board:
-            way = (
-                "throw the dice and move towards a room. In a room, suggest a suspect and a weapon "
-                "there"
+    def rules(self) -> str:
+        game, deck = self.game, self.game.deck
+        lines = [
+            f"Cluedo, {game.num_players} players (Player 0 to Player {game.num_players - 1}). One "
+            "suspect, one weapon and one room lie in an envelope; name all three to win. The other "
+            "cards are dealt to the players.",
+            f"Suspects: {', '.join(deck.suspects)}.",
+            f"Weapons: {', '.join(deck.weapons)}.",
+            f"Rooms: {', '.join(deck.rooms)}.",
+            _SUGGESTION,
+            "Accusation: ends your turn. If it is right you win. If it is false you make no more "
+            "moves and only show cards.",
+        ]
+        if game.has_board:
+            lines.append(
+                f"Board: {_pawns(game)}. On your turn {_MOVEMENT} In a room you "
+                "may make one suggestion, which must name that room; the suspect's pawn and the "
+                "weapon are brought there."
             )
-        answers = (
-            "The others are asked in order from your left: the first who has one of the three "
-            "cards shows you one, which only you see. Whoever is passed over has none of them."
+            if game.options.summoned_may_suggest:
+                lines[-1] += (
+                    " A player whose pawn was brought to a room may suggest without moving."
+                )
+            order = "roll or take a passage, suggest, then accuse or end your turn"
+        else:
+            order = "suggest any three cards, then accuse or end your turn"
+        lines.append(f"Your turn: {order}. Answer with one action, in the words you are given.")
+        return "\n".join(lines)
+
+    def rule_details(self) -> str:
+        # No part of `rules`, whose wording trained checkpoints depend on.
+        return (
+            "To refute a suggestion means to show one of its cards; a player who cannot refute it "
+            "holds none of the three. The last player left must still accuse correctly to win."
         )
-        return PlayGuide(
-            goal="Find out who did it, with what and where: the three cards in the envelope.",
-            turn=f"In your turn, {way}. {answers}",
-            end=(
-                "When you know all three cards, accuse. A right accusation wins at once. After a "
-                "false one you only show cards."
-            ),
-            example=(
-                "You suggest Mrs White, Rope, Hall, and no player can show a card. You hold the "
-                "Rope: so Mrs White and the Hall are in the envelope, and only the weapon is open."
-            ),
-            first_game=FIRST_GAME,
-        )
+
+    def synonyms(self) -> Mapping[str, str]:
+        """Return phrase -> the game's own words, for the cards of this deck."""
+        # Later entries win, so verbs outweigh a card phrase of the same words.
+        phrases_to_own = dict(_card_synonyms(self.game))
+        for own, phrases in (VERBS | (BOARD_VERBS if self.game.has_board else {})).items():
+            phrases_to_own.update(dict.fromkeys(phrases, own))
+        phrases_to_own.update(dict.fromkeys(END_PHRASES, "end turn"))
+        phrases_to_own.update(dict.fromkeys(IDLE_WORDS, ""))
+        return phrases_to_own
+
+    def guide(self) -> PlayGuide:
+        return play_guide(self.game)
 
     def belief_question(self, observation: Observation) -> str | None:
         return belief_question(self.game, observation)
@@ -322,3 +311,121 @@ def _placed(possible: Possible) -> NDArray[np.bool_]:
     """Return, per card, whether its place is certain; an open card has no holder."""
     placed: NDArray[np.bool_] = possible.sum(axis=1) <= 1
     return placed
+
+
+# Forms of actions
+
+
+def describe_place(place: Place) -> str:
+    """Return a room or a corridor square in words; rows and columns count from 1."""
+    if isinstance(place, str):
+        return f"the {place}"
+    row, column = divmod(place, board.COLUMNS)
+    return f"the corridor (row {row + 1}, column {column + 1})"
+
+
+def action_prompt(
+    game: CluedoSetting, legal: ActionSet, facts: Facts, with_example: bool
+) -> Iterator[str]:
+    """Yield the legal actions as a grammar instead of a list of hundreds."""
+    first = legal[0]
+    if isinstance(first, Show):
+        player, choices = game.seat_names[facts.in_turn], " | ".join(map(str, legal))
+        assert facts.suggestion is not None
+        yield f"{player} suggested {facts.suggestion.triple}. Show one of your cards: {choices}."
+        return
+    if isinstance(first, Move):
+        yield from _move_prompt(legal, facts, with_example)
+        return
+    forms = [str(action) for action in (*legal.of(Roll), *legal.of(Passage))]
+    suggestions = legal.of(Suggest)
+    if suggestions:
+        # With a board, all suggestions name the room of the pawn; without one, they name all rooms.
+        one_room = suggestions[0].room == suggestions[-1].room
+        forms.append(f"suggest SUSPECT, WEAPON, {suggestions[0].room if one_room else 'ROOM'}")
+    if legal.of(Accuse):
+        forms.append("accuse SUSPECT, WEAPON, ROOM")
+    forms += map(str, legal.of(EndTurn))
+    example = suggestions[0] if suggestions else first
+    yield _action_line(" | ".join(forms), example, with_example)
+
+
+def _action_line(forms: str, example: Action, with_example: bool) -> str:
+    return f"Your action: {forms}." + (f" For example: {example}" if with_example else "")
+
+
+def _move_prompt(legal: ActionSet, facts: Facts, with_example: bool) -> Iterator[str]:
+    """Yield the rooms within reach, the steps to each room, and the form of the action."""
+    place, throw = facts.place, sum(facts.dice)
+    reachable = [
+        move.room
+        for move in legal.of(Move)
+        if board.walk(place, move.room, throw, facts.other_squares).enters
+    ]
+    reach = f"you reach {', '.join(reachable) or 'no room'}"
+    steps = sorted((board.steps_to(place, move.room), move.room) for move in legal.of(Move))
+    yield (
+        f"You are in {describe_place(place)}. With {throw} {reach}; toward any other room "
+        f"you go as far as you can. Steps: {', '.join(f'{room} {n}' for n, room in steps)}."
+    )
+    yield _action_line("move ROOM", legal[0], with_example)
+
+
+# Synonyms
+
+
+# Each key is a part of the name of exactly one card, in either edition.
+SUSPECTS: dict[str, tuple[str, ...]] = {
+    "Scarlet": ("Scarlet", "Scarlett", "Scarlette"),
+    "Mustard": ("Mustard",),
+    "White": ("White",),
+    "Green": ("Green",),
+    "Peacock": ("Peacock",),
+    "Plum": ("Plum",),
+}
+TITLES = (
+    *("Miss", "Ms", "Mrs", "Mr", "Colonel", "Col", "Professor", "Prof", "Dr"),
+    *("Reverend", "Rev", "Reverend Mr", "Rev Mr"),
+)
+
+OBJECTS: dict[str, tuple[str, ...]] = {
+    "Candlestick": ("candle stick", "candlesticks", "candle"),
+    "Dagger": ("knife",),
+    "Knife": ("dagger",),
+    "Lead Pip": ("lead pipe", "lead piping", "leadpipe", "leadpiping", "pipe", "piping"),
+    "Revolver": ("gun", "pistol", "handgun"),
+    "Spanner": ("wrench",),
+    "Wrench": ("spanner",),
+    "Kitchen": ("kitchens",),
+    "Ballroom": ("ball room",),
+    "Billiard": ("billiard", "billiards", "billiards room", "billiardroom", "billiardsroom"),
+    "Dining": ("dining", "diningroom", "dinning room"),
+}
+VERBS: dict[str, tuple[str, ...]] = {
+    "suggest": ("suggestion", "suggests", "suggesting", "propose", "guess"),
+    "accuse": ("accusation", "accuses", "accusing"),
+    "show": ("reveal", "shows", "showing", "revealing"),
+}
+BOARD_VERBS: dict[str, tuple[str, ...]] = {
+    "move": ("go", "walk", "enter", "moving", "going", "head"),
+    "roll": ("roll dice", "throw", "throw dice", "throw two dice", "rolling"),
+    "passage": ("secret passage", "passageway"),
+}
+IDLE_WORDS = ("murder", "crime", "committed", "committing")
+"""Words that change nothing in a suggestion: "the murder was committed by Mrs White"."""
+END_PHRASES = (
+    *("end", "ends turn", "ending turn", "finish turn", "endturn", "end turn now"),
+    *("pass", "pass turn", "skip", "skip turn", "done", "finished"),
+)
+
+
+def _card_synonyms(game: CluedoSetting) -> Iterator[tuple[str, str]]:
+    """Yield pairs of phrase and card."""
+    for card in game.deck.cards:
+        for part, names in SUSPECTS.items():
+            if part in card:
+                yield from ((name, card) for name in names)
+                yield from ((f"{title} {name}", card) for title in TITLES for name in names)
+        for part, phrases in OBJECTS.items():
+            if part in card:
+                yield from ((phrase, card) for phrase in phrases)

@@ -1,22 +1,20 @@
-"""The table of Cluedo, as one viewer has seen it: for a terminal, and for a page as JSON."""
+"""What people see of Cluedo: the table, for a terminal and for a page, and the explanation."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import ClassVar
 
 from pydantic import JsonValue
 
-from arena import Event, Ink, Panel, Tabletop
+from arena import Event, FirstGame, Ink, Panel, PlayGuide, Tabletop
 from arena.core.observation import NotesView
 from arena.core.text import pluralize
 from games.cluedo.facts import Facts
 from games.cluedo.rules import board
-from games.cluedo.rules.events import DiceThrown, Move, Place
-from games.cluedo.rules.setting import CluedoSetting
+from games.cluedo.rules.board import Place
+from games.cluedo.rules.setting import CluedoSetting, DiceThrown, Move
 
 # The board
 
@@ -33,27 +31,19 @@ PAWN_STYLES = tuple(
 ROOM_COLOUR, CORRIDOR_COLOUR, NO_COLOUR = "#5b5346", "#d9cba3", "#1e2a2a"
 DOOR_COLOUR, NAME_COLOUR = "#e07b1a", "#fff6dc"
 _COLOURS = {"#": NO_COLOUR, **dict.fromkeys(".123456", CORRIDOR_COLOUR)}
-SHORT_NAMES = {
-    "Billiard Room": ("Billiard", "Billd."),
-    "Conservatory": ("Consv.",),
-    "Dining Room": ("Dining",),
-    "Kitchen": ("Kitch.",),
+NAMES = {
+    "Kitchen": (20, 18, "Kitch."),
+    "Ballroom": (18, 8, "Ballroom"),
+    "Conservatory": (20, 0, "Consv."),
+    "Billiard Room": (12, 0, "Billd."),
+    "Library": (8, 0, "Library"),
+    "Study": (2, 1, "Study"),
+    "Hall": (0, 10, "Hall"),
+    "Lounge": (2, 17, "Lounge"),
+    "Dining Room": (10, 17, "Dining"),
 }
-"""Shorter names of rooms whose names are wider than the rooms; the last ones have 6 letters."""
-
-
-@dataclass(frozen=True, slots=True)
-class RoomLayout:
-    """Squares of a room by their use in the picture."""
-
-    name_row: int
-    """Even number of the upper of the two rows on which the name is written."""
-    first: int
-    """First column of the name's line."""
-    width: int
-    """Squares of the name's line."""
-    spots: tuple[tuple[int, int], ...]
-    """Row and column of the squares for pawns, in the order of use: away from name and walls."""
+"""Row, first column and text of the name of each room, on the widest line of the room. A line of
+text covers the row, which is even, and the next one."""
 
 
 def board_panel(places: Mapping[str, Place]) -> Panel:
@@ -72,7 +62,12 @@ def board_panel(places: Mapping[str, Place]) -> Panel:
 
 def _drawing(places: Mapping[str, Place]) -> Iterator[tuple[Ink, ...]]:
     """Yield the lines of the board: one line for two rows, half a character per square."""
-    colours, names = _square_colours(places), dict(_names())
+    colours = _square_colours(places)
+    names = {
+        (row, column): letter
+        for row, first, name in NAMES.values()
+        for column, letter in enumerate(name, first)
+    }
     for row in range(0, board.ROWS, 2):
         line = []
         for column in range(board.COLUMNS):
@@ -95,7 +90,7 @@ def _square_colours(places: Mapping[str, Place]) -> list[list[str]]:
         # A room can have several pawns, each on a square of its own; a corridor square has one.
         if isinstance(place, str):
             pawns_in_room[place] = pawns_in_room.get(place, 0) + 1
-            row, column = _room_layout(place).spots[pawns_in_room[place] - 1]
+            row, column = _spots(place)[pawns_in_room[place] - 1]
         else:
             row, column = divmod(place, board.COLUMNS)
         colours[row][column] = colour
@@ -104,40 +99,15 @@ def _square_colours(places: Mapping[str, Place]) -> list[list[str]]:
     return colours
 
 
-def _names() -> Iterator[tuple[tuple[int, int], str]]:
-    """Yield row, column and character of the names of all rooms."""
-    for room in board.LETTERS:
-        layout = _room_layout(room)
-        name = next(n for n in (room, *SHORT_NAMES.get(room, ())) if len(n) <= layout.width)
-        start = layout.first + (layout.width - len(name)) // 2
-        for column, character in enumerate(name, start):
-            yield (layout.name_row, column), character
-
-
-@cache
-def _room_layout(room: str) -> RoomLayout:
-    """Return the line for the name of a room, the widest one, and the squares for its pawns."""
-    letter = board.LETTERS[room]
-    squares = {
+def _spots(room: str) -> list[tuple[int, int]]:
+    """Return the squares of a room for its pawns: away from the name, and not side by side."""
+    squares = [
         (row, column)
         for row, line in enumerate(board.MAP)
         for column, character in enumerate(line)
-        if character == letter
-    }
-    # A line of text covers two rows; only columns that belong to the room in both can be used.
-    lines: dict[int, list[int]] = {}
-    for row, column in sorted(squares):
-        if row % 2 == 0 and (row + 1, column) in squares:
-            lines.setdefault(row, []).append(column)
-    # `max` returns the first of equal ones: the name is near the upper wall.
-    name_row = max(lines, key=lambda row: len(lines[row]))
-    free = sorted(square for square in squares if square[0] // 2 * 2 != name_row)
-    rows = sorted({row for row, _ in free})
-    middle = rows[len(rows) // 2]
-    # Every second square of a middle row, away from the walls, so that pawns stay apart.
-    apart = [square for square in free if square[0] == middle][1:-1:2]
-    spots = (*apart, *(square for square in free if square not in apart))
-    return RoomLayout(name_row, min(lines[name_row]), len(lines[name_row]), spots)
+        if character == board.LETTERS[room] and row // 2 * 2 != NAMES[room][0]
+    ]
+    return squares[1::2]
 
 
 HAS, LACKS, OPEN = "●", "–", "·"
@@ -323,3 +293,66 @@ def _short(card: str, width: int, suspect: bool) -> str:
     if len(card) <= width or not last:
         return card[:width]
     return (f"{first[0]}. {last}" if suspect else f"{first} {last[0]}.")[:width]
+
+
+# Explanation for people
+
+
+FIRST_GAME = FirstGame(
+    {"variant": "cards", "players": 3, "suspects": 3, "weapons": 3, "rooms": 4},
+    (
+        (
+            "suggest",
+            "Choose a suspect, a weapon and a room on the table, then confirm. You look for the "
+            "three cards in the envelope, so ask for cards that you do not hold.",
+        ),
+        (
+            "end",
+            "Look at what happened. Whoever could not show a card has none of the three. A card "
+            "that was shown to you is not in the envelope. Mark both in “My sheet”: one press "
+            "is ✓, two are ✗. Then end your turn.",
+        ),
+        (
+            "show",
+            "You hold a card that was asked for, so you must show one. Only the player who asked "
+            "sees it. Showing the same card again tells the others least.",
+        ),
+        (
+            "suggest",
+            "If you name one of your own cards, the answer is about the other two only. That is "
+            "how to test a single card.",
+        ),
+        (
+            "accuse",
+            "“Check my sheet” compares your marks with all that follows from what you saw. When "
+            "one suspect, one weapon and one room are left, accuse. A false accusation loses.",
+        ),
+    ),
+)
+
+
+def play_guide(game: CluedoSetting) -> PlayGuide:
+    """Return the explanation of the game for people."""
+    way = "suggest a suspect, a weapon and a room"
+    if game.has_board:
+        way = (
+            "throw the dice and move towards a room. In a room, suggest a suspect and a weapon "
+            "there"
+        )
+    answers = (
+        "The others are asked in order from your left: the first who has one of the three "
+        "cards shows you one, which only you see. Whoever is passed over has none of them."
+    )
+    return PlayGuide(
+        goal="Find out who did it, with what and where: the three cards in the envelope.",
+        turn=f"In your turn, {way}. {answers}",
+        end=(
+            "When you know all three cards, accuse. A right accusation wins at once. After a "
+            "false one you only show cards."
+        ),
+        example=(
+            "You suggest Mrs White, Rope, Hall, and no player can show a card. You hold the "
+            "Rope: so Mrs White and the Hall are in the envelope, and only the weapon is open."
+        ),
+        first_game=FIRST_GAME,
+    )

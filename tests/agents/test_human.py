@@ -20,7 +20,7 @@ from arena.core.event import Decision, Ply
 from arena.core.game import State
 from arena.core.observation import TextLevel
 from games.cluedo.game import Cluedo
-from games.cluedo.rules.events import Accuse, DealCards, EndTurn, Suggest
+from games.cluedo.rules.setting import Accuse, DealCards, EndTurn, Suggest
 from games.werewolf.rules import Werewolf
 
 STATE = Cluedo(players=3).initial_state()

@@ -28,7 +28,7 @@ from arena.core.game import Game
 from arena.core.observation import Observation
 from arena.llm.backend import FinishReason
 from arena.plugins.catalog import catalog, make_game
-from games.cluedo.rules.events import SUSPECTS, WEAPONS
+from games.cluedo.rules.board import SUSPECTS, WEAPONS
 from games.goofspiel.game import Goofspiel
 from games.tictactoe.game import TicTacToe
 

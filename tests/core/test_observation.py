@@ -14,7 +14,7 @@ from arena.core.action_set import ActionSet
 from arena.core.game import State
 from arena.core.observation import Observation
 from arena.plugins.catalog import make_game
-from games.cluedo.rules.events import Accuse, Suggest
+from games.cluedo.rules.setting import Accuse, Suggest
 from games.tictactoe.game import TicTacToe
 
 

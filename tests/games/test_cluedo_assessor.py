@@ -21,13 +21,19 @@ from arena.episodes.match import Match, play
 from arena.episodes.record import Episode
 from games.cluedo.analysis.assessor import CluedoAssessor
 from games.cluedo.analysis.beliefs import belief_measurements, inference_of
-from games.cluedo.analysis.judgements import DECISION_KINDS, RefutationFacts
+from games.cluedo.analysis.judgements import DECISION_KINDS, RefutationFacts, break_even
 from games.cluedo.analysis.measures import INFERENCES, MEASURES
 from games.cluedo.game import Cluedo
-from games.cluedo.inference.information import break_even
 from games.cluedo.inference.knowledge import CluedoKnowledge
-from games.cluedo.rules.events import Accuse, Accused, DealCards, EndTurn, Show, Suggest
-from games.cluedo.rules.setting import CluedoSetting
+from games.cluedo.rules.setting import (
+    Accuse,
+    Accused,
+    CluedoSetting,
+    DealCards,
+    EndTurn,
+    Show,
+    Suggest,
+)
 
 END = EndTurn()
 WRONG = Accuse("Mrs White", "Rope", "Study")

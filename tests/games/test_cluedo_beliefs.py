@@ -21,7 +21,7 @@ from arena.core.action import CHANCE
 from games.cluedo.analysis.beliefs import FLOOR, belief_measurements, relative_entropy
 from games.cluedo.game import Cluedo
 from games.cluedo.inference.knowledge import CluedoKnowledge
-from games.cluedo.rules.events import Accuse, DealCards, Dealt, EndTurn, Roll, Show, Suggest
+from games.cluedo.rules.setting import Accuse, DealCards, Dealt, EndTurn, Roll, Show, Suggest
 from games.cluedo.rules.state import CluedoState
 
 GAME = Cluedo(players=3)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from games.cluedo.rules import board
-from games.cluedo.rules.events import ROOMS
+from games.cluedo.rules.board import ROOMS
 
 SQUARES = [number for number in range(board.ROWS * board.COLUMNS) if board.WALKABLE >> number & 1]
 

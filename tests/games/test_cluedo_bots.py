@@ -18,16 +18,8 @@ from arena.episodes.match import Match, play
 from arena.episodes.record import Episode
 from games.cluedo.bots import CluedoBot, Detective, Novice, Oracle
 from games.cluedo.game import Cluedo
-from games.cluedo.inference.information import QuestionValues
-from games.cluedo.rules.events import (
-    Accused,
-    DealCards,
-    EndTurn,
-    Move,
-    Roll,
-    Show,
-    Suggest,
-)
+from games.cluedo.inference.questions import QuestionValues
+from games.cluedo.rules.setting import Accused, DealCards, EndTurn, Move, Roll, Show, Suggest
 from games.cluedo.rules.state import CluedoState
 
 

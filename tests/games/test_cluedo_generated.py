@@ -18,9 +18,9 @@ from arena.core.action import CHANCE, normalise
 from arena.episodes.match import Match, play
 from arena.testing import check_game
 from games.cluedo.game import Cluedo
-from games.cluedo.inference.answers import AnswerDistribution, PositionWeights
 from games.cluedo.inference.knowledge import CluedoKnowledge
-from games.cluedo.rules.events import (
+from games.cluedo.inference.questions import AnswerDistribution, PositionWeights
+from games.cluedo.rules.board import (
     CONSONANTS,
     LENGTH,
     MIN_DIFFERENCE,

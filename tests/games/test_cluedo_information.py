@@ -14,9 +14,9 @@ from arena.core.action import CHANCE
 from games.cluedo.game import Cluedo
 from games.cluedo.inference.constraints import Constraints, card_numbers
 from games.cluedo.inference.counting import DealCount
-from games.cluedo.inference.information import QuestionValues
 from games.cluedo.inference.knowledge import CluedoKnowledge
-from games.cluedo.rules.events import Triple
+from games.cluedo.inference.questions import QuestionValues
+from games.cluedo.rules.board import Triple
 from games.cluedo.rules.state import CluedoState
 
 

@@ -23,12 +23,14 @@ from games.cluedo.analysis.assessor import CluedoAnalysis
 from games.cluedo.game import Cluedo
 from games.cluedo.inference.constraints import Constraints, Contradiction, Holder, propagate
 from games.cluedo.inference.counting import DealCount
-from games.cluedo.inference.information import QuestionValues
 from games.cluedo.inference.knowledge import CluedoKnowledge, RefuterModel
-from games.cluedo.rules.events import (
+from games.cluedo.inference.questions import QuestionValues
+from games.cluedo.rules.board import Triple
+from games.cluedo.rules.setting import (
     Accuse,
     Accused,
     CardShown,
+    CluedoSetting,
     DealCards,
     Dealt,
     EnvelopeSeen,
@@ -36,10 +38,8 @@ from games.cluedo.rules.events import (
     Refuted,
     Suggest,
     Suggested,
-    Triple,
     Unable,
 )
-from games.cluedo.rules.setting import CluedoSetting
 from games.cluedo.rules.state import CluedoState
 
 Hands = tuple[frozenset[str], ...]

@@ -22,7 +22,7 @@ from games.cluedo.analysis.measures import STAGES
 from games.cluedo.bots import CluedoBot, Detective, Novice
 from games.cluedo.game import Cluedo
 from games.cluedo.inference.knowledge import CluedoKnowledge
-from games.cluedo.rules.events import Triple
+from games.cluedo.rules.board import Triple
 
 DECK = {"suspects": 4, "weapons": 4, "rooms": 5}
 """Smaller than the usual one, so that hundreds of games are played and judged in seconds."""

@@ -17,7 +17,8 @@ from arena.episodes.match import act_out
 from arena.plugins.catalog import make_game
 from games.cluedo.game import Cluedo
 from games.cluedo.rules import board
-from games.cluedo.rules.events import (
+from games.cluedo.rules.board import Triple
+from games.cluedo.rules.setting import (
     Accuse,
     Accused,
     CardShown,
@@ -34,7 +35,6 @@ from games.cluedo.rules.events import (
     Show,
     Suggest,
     Throw,
-    Triple,
     Unable,
     WeaponMoved,
 )

@@ -12,8 +12,7 @@ from random_games import walk
 from arena.core.action import CHANCE
 from arena.core.observation import TextLevel
 from games.cluedo.game import Cluedo
-from games.cluedo.rules import events
-from games.cluedo.rules.events import Accuse, DealCards, EndTurn, Show, Suggest
+from games.cluedo.rules.setting import Accuse, DealCards, Dealt, EndTurn, Show, Suggest
 from games.cluedo.rules.state import CluedoState
 
 
@@ -67,7 +66,7 @@ def test_open_cards_are_placed() -> None:
     state = Cluedo(players=4, leftover_cards="open").initial_state()
     state.apply(CHANCE, state.sample_chance(random.Random(1)))
     dealt = state.log.events[0]
-    assert isinstance(dealt, events.Dealt) and len(dealt.open_cards) == 2
+    assert isinstance(dealt, Dealt) and len(dealt.open_cards) == 2
     text = state.observe(0).text("deductions")
     (line,) = (line for line in text.splitlines() if line.startswith("- cards not placed yet: "))
     unplaced = set(line.partition(": ")[2].split(", "))

@@ -34,7 +34,7 @@ from arena.episodes.replay import read_replay
 from arena.plugins.catalog import make_game
 from arena.testing.positions import random_positions, sampled_positions
 from games.cluedo.game import Cluedo
-from games.cluedo.rules.events import Show, Suggest
+from games.cluedo.rules.setting import Show, Suggest
 from games.goofspiel.game import BidsRevealed
 from replays.analysis.replay_analysis import ReplayAnalysis
 from replays.analysis.sanitize import find_seeds, redact

@@ -8,9 +8,9 @@ import pytest
 from web_viewer import record
 
 from arena.episodes.replay import Replay, read_replay
-from games.cluedo.inference.information import QuestionValues
 from games.cluedo.inference.knowledge import CluedoKnowledge
-from games.cluedo.rules.events import Triple
+from games.cluedo.inference.questions import QuestionValues
+from games.cluedo.rules.board import Triple
 from games.cluedo.rules.setting import CluedoSetting
 from replays.analysis.assessments import MOST_MOVES
 from replays.analysis.documents import RankingJson

@@ -22,7 +22,7 @@ from arena.testing.positions import random_positions
 from games.cluedo.facts import Facts
 from games.cluedo.game import Cluedo
 from games.cluedo.rules import board
-from games.cluedo.rules.events import (
+from games.cluedo.rules.setting import (
     ROLL,
     Accuse,
     CardShown,

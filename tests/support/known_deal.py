@@ -1,6 +1,6 @@
 """A deal for three players that the tests of Cluedo know by heart."""
 
-from games.cluedo.rules.events import Triple
+from games.cluedo.rules.board import Triple
 
 ENVELOPE = Triple("Mrs White", "Rope", "Hall")
 HANDS = (

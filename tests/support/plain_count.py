@@ -8,16 +8,16 @@ from math import comb
 
 import numpy as np
 
-from games.cluedo.inference.card_classes import (
-    WAYS,
+from games.cluedo.inference.constraints import (
     Array,
     CardClasses,
+    Constraints,
     Floats,
     Ints,
-    integer_dtype,
+    card_numbers,
+    propagate,
 )
-from games.cluedo.inference.constraints import Constraints, card_numbers, propagate
-from games.cluedo.inference.counting import DealCount, HandCovers
+from games.cluedo.inference.counting import WAYS, DealCount, HandCovers, integer_dtype
 
 
 def plain_marginals(constraints: Constraints) -> Floats:

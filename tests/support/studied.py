@@ -20,7 +20,7 @@ from arena.episodes.replay import Replay
 from arena.llm.backend import Message
 from arena.testing.positions import random_positions
 from games.cluedo.game import Cluedo
-from games.cluedo.rules.events import DealCards, EndTurn
+from games.cluedo.rules.setting import DealCards, EndTurn
 from replays.analysis.replay_analysis import ReplayAnalysis
 
 END = EndTurn()

@@ -23,7 +23,7 @@ from arena.testing.non_interference import (
     reachable,
 )
 from games.cluedo.game import Cluedo
-from games.cluedo.rules.events import Show
+from games.cluedo.rules.setting import Show
 from games.cluedo.rules.state import CluedoState, TurnPhase
 from games.kuhn_poker.game import KuhnPoker, KuhnPokerState, KuhnText
 

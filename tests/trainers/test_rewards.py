@@ -24,7 +24,7 @@ from arena.episodes.record import Episode, Header
 from arena.plugins.catalog import catalog, make_game
 from backends.scripted import ScriptedBackend
 from games.cluedo.game import Cluedo
-from games.cluedo.rules.events import Accuse, DealCards, EndTurn, Show, Suggest
+from games.cluedo.rules.setting import Accuse, DealCards, EndTurn, Show, Suggest
 from trainers.rewards import Rewards, RewardTerm, SeatEpisode, default_reward
 
 CLUEDO = Cluedo(players=3)

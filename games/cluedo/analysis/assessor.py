@@ -41,23 +41,23 @@ from games.cluedo.analysis.judgements import (
     RefutationFacts,
     SuggestionFacts,
     WaitFacts,
+    break_even,
 )
-from games.cluedo.analysis.measures import FACTS, MEASURES, STAGES, TURNS
-from games.cluedo.inference.answers import AnswerDistribution
-from games.cluedo.inference.information import QuestionValues, ScoredQuestion, break_even
+from games.cluedo.analysis.measures import FACTS, MEASURES, TURNS, stage_of
 from games.cluedo.inference.knowledge import CluedoKnowledge
-from games.cluedo.rules.events import (
+from games.cluedo.inference.questions import AnswerDistribution, QuestionValues, ScoredQuestion
+from games.cluedo.rules.board import Triple
+from games.cluedo.rules.setting import (
     PASSAGE,
     ROLL,
     Accuse,
     Accused,
+    CluedoSetting,
     DealCards,
     EndTurn,
     Show,
     Suggest,
-    Triple,
 )
-from games.cluedo.rules.setting import CluedoSetting
 from games.cluedo.rules.state import CluedoState, TurnPhase
 
 _MAY_ACCUSE = (TurnPhase.START, TurnPhase.SUGGEST, TurnPhase.ACCUSE)
@@ -315,7 +315,7 @@ class CluedoAssessor(SeatAssessor):
         if best.bits > NEGLIGIBLE:
             question = list[JsonValue](best.suggestion.triple)
             facts: dict[str, JsonValue] = {"best": best.bits, "best_question": question}
-            measurements = {_stage(knowledge): WeightedSum(0.0, best.bits)}
+            measurements = {stage_of(knowledge): WeightedSum(0.0, best.bits)}
             yield Assessment(ply.number, ply.player, "skipped question", facts, measurements)
 
     def _judge_suggestion(
@@ -332,7 +332,7 @@ class CluedoAssessor(SeatAssessor):
         if not (assessed or chosen):
             return
         position = self._position_values(ply.player)
-        answers = position.questions.answers(suggestion.triple)
+        answers = AnswerDistribution(position.questions.position, suggestion.triple)
         facts = position.suggestion(suggestion, answers.information()) if assessed else None
         self._question = PendingQuestion(ply, answers, facts)
         if facts and self._wants("suggestion"):
@@ -340,7 +340,7 @@ class CluedoAssessor(SeatAssessor):
             if facts.best > NEGLIGIBLE:
                 # Ratio of sums over a game: questions with much to gain weigh more.
                 value = WeightedSum(facts.expected, facts.best)
-                measurements = {"efficiency": value, _stage(knowledge): value}
+                measurements = {"efficiency": value, stage_of(knowledge): value}
             yield facts.assessment("suggestion", ply, measurements)
 
     def _judge_answer(self, question: PendingQuestion) -> Iterator[Assessment]:
@@ -380,14 +380,6 @@ def _first_chance(knowledge: CluedoKnowledge) -> str:
     Only the first turn counts: how many follow depends on when other players end the game.
     """
     return "missed_seen" if knowledge.facts.name_envelope else "missed_deduced"
-
-
-def _stage(knowledge: CluedoKnowledge) -> str:
-    """Return the measure of a question that is asked now, by the share of entropy that is left."""
-    dealt = knowledge.facts.entropy_dealt
-    left = knowledge.entropy() / dealt if dealt else 0.0
-    # An unlikely answer may raise the entropy above that of the deal: still the first stage.
-    return next(stage.measure for stage in STAGES if left >= stage.least)
 
 
 class CluedoAnalysis(GameAnalysis):

@@ -18,7 +18,7 @@ from arena import Observation, WeightedSum, normalise
 from arena.core.analysis import Measurements, sum_measurements
 from arena.core.text import json_object
 from games.cluedo.inference.knowledge import CluedoKnowledge
-from games.cluedo.rules.events import Accuse
+from games.cluedo.rules.setting import Accuse
 
 if TYPE_CHECKING:
     from games.cluedo.rules.setting import CluedoSetting

@@ -12,6 +12,7 @@ from typing import Any, Self
 from arena import Assessment, Comment, DecisionKind, Ply
 from arena.core.analysis import Measurements
 from arena.core.text import bits_text, decimal
+from games.cluedo.inference.knowledge import CluedoKnowledge
 
 NEGLIGIBLE = 1e-9
 """A smaller amount of bits, or a smaller difference of probabilities, counts as zero."""
@@ -224,6 +225,32 @@ def _least(bits: float) -> str:
 
 
 # Values of decisions, for credit in training
+
+
+HAZARD = 0.5
+"""Probability that a rival solves the case in its next turn when the player in turn is down to two
+envelopes (1 bit). The rivals are assumed to know about as much as the player."""
+
+
+def break_even(knowledge: CluedoKnowledge, rivals: int, may_suggest: bool) -> float:
+    """Return the probability of an envelope above which accusing now wins as often as waiting.
+
+    It is 1 while the player may still make a suggestion in this turn, because asking first costs
+    nothing, and 1 if no rival is left. Otherwise it is the probability that none of the `rivals`
+    (the other players still in the game) solves the case before the player's next turn, in which
+    the player is assumed to win:
+
+        (1 - HAZARD * 2 ** (1 - H)) ** rivals,    H = entropy of the envelope in bits.
+
+    This is an estimate. Its form and its constant were fitted to games between bots that reason.
+    Only the cases with value 1 are exact. It depends on nothing but the player's own uncertainty.
+    """
+    if may_suggest or not rivals:
+        return 1.0
+    # A rival with H bits left faces about 2^H envelopes: the threat halves with each bit.
+    threat = HAZARD * 2 ** (1 - knowledge.entropy())
+    # The rivals count as independent, and each of them must fail.
+    return float((1 - threat) ** rivals)
 
 
 def gain(winning: float, highest: float, waiting: float) -> float:

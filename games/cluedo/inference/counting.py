@@ -34,36 +34,29 @@ used instead, which is slower. A probability is the quotient of two integers.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
-from functools import reduce
+from functools import lru_cache, reduce
 from itertools import accumulate, product
-from math import factorial, prod
+from math import comb, factorial, lcm, prod
 from typing import Any
 
 import numpy as np
 
-from games.cluedo.inference.card_classes import (
-    WAYS,
+from games.cluedo.inference.constraints import (
     Array,
     CardClasses,
+    Constraints,
+    Contradiction,
     Floats,
-    HandTable,
+    Holder,
     Ints,
-    all_hands,
-    card_totals,
+    card_numbers,
     choice_signs,
-    integer_dtype,
-    showing_scale,
+    propagate,
     subset_sums,
     sum_over_envelopes,
     superset_sums,
-)
-from games.cluedo.inference.constraints import (
-    Constraints,
-    Contradiction,
-    Holder,
-    card_numbers,
-    propagate,
 )
 
 
@@ -217,7 +210,98 @@ class DealCount:
                 yield seat, self.classes[number], weight
 
 
+def entropy_terms(joint: Floats, group_sizes: Floats) -> Floats:
+    """Return P(answer) * H(envelope | answer) in bits, shape (answers,)."""
+    # With p_e = P(answer, envelope e) and P = sum of p_e:
+    #   P * H = -sum of p_e log2(p_e / P) = P log2 P - sum of p_e log2 p_e.
+    p = joint.reshape(len(joint), -1)
+    number = group_sizes.ravel()
+    terms: Floats = _p_log_p(p @ number) - _p_log_p(p) @ number
+    return terms
+
+
+def _p_log_p(p: Floats) -> Floats:
+    """Return p * log2(p) element by element, 0 for p = 0."""
+    terms: Floats = p * np.log2(np.where(p > 0, p, 1.0))
+    return terms
+
+
 # Weights of hands
+
+
+@dataclass(frozen=True, slots=True)
+class HandTable:
+    """The possible hands of one seat, as counts per class of unknown cards."""
+
+    places: tuple[int, ...]
+    """The number of the class of each column of `counts`."""
+    counts: Ints
+    """Shape (hands, places): cards of each class in each hand."""
+    ways: Ints
+    """Shape (hands,): the number of hands of single cards that each row represents."""
+    weights: Ints
+    """Shape (hands,): the scaled weight of a hand; 0 if it breaks a clause."""
+    codes: Ints
+    """Shape (hands,): the index of each hand in the flat array over the multisets of its classes,
+    in ascending order of their numbers."""
+
+
+@lru_cache(maxsize=1 << 9)
+def all_hands(sizes: tuple[int, ...], total: int) -> tuple[Ints, Ints]:
+    """Return all ways to take `total` cards from classes of these sizes, as read-only arrays.
+
+    The first has shape (hands, classes); row r, column c is the number of cards of class c in
+    hand r. The second has shape (hands,): the product over classes of C(size, count).
+    """
+    rows = np.zeros((1, len(sizes)), dtype=np.int64)
+    sums = np.zeros(1, dtype=np.int64)
+    ways = np.ones(1, dtype=np.int64)
+    capacity = sum(sizes)  # Cards in the classes that are still to come.
+    for place, size in enumerate(sizes):
+        capacity -= size
+        taken = np.arange(size + 1)
+        # Each partial hand continues with 0, 1, …, size cards of this class.
+        number = len(rows)
+        rows = np.repeat(rows, size + 1, axis=0)
+        sums = (sums[:, None] + taken).ravel()
+        ways = (ways[:, None] * WAYS[size, taken]).ravel()
+        # `repeat` and `tile` in step: `taken` varies fastest, as in `sums`.
+        rows[:, place] = np.tile(taken, number)
+        # Drop partial hands that are too large, or too small even with all cards to come.
+        keep = (sums <= total) & (sums + capacity >= total)
+        rows, sums, ways = rows[keep], sums[keep], ways[keep]
+    # After the last class `capacity` is 0, so these lines matter only if there is no class.
+    hands, ways = rows[sums == total], ways[sums == total]
+    # The cache returns the same arrays to every caller.
+    hands.setflags(write=False)
+    ways.setflags(write=False)
+    return hands, ways
+
+
+@lru_cache(maxsize=1 << 9)
+def card_totals(sizes: tuple[int, ...]) -> Ints:
+    """Return the number of cards of each multiset, flat and read-only."""
+    totals = np.zeros(1, dtype=np.int64)
+    for size in sizes:
+        totals = (totals[:, None] + np.arange(size + 1)).ravel()
+    totals.setflags(write=False)
+    return totals
+
+
+def showing_scale(holder: Holder, shown: int) -> int:
+    """Return the least integer that makes 1/k an integer for every possible count of matches k."""
+    # k is at most the number of cards of the set that the holder may have.
+    return lcm(*range(1, (shown & holder.may).bit_count() + 1))
+
+
+def integer_dtype(greatest: int) -> Any:
+    """Return the dtype for integers up to `greatest`: 64 bits, or Python's own integers."""
+    # One bit is left beside the sign.
+    return np.int64 if greatest < 2**62 else object
+
+
+# WAYS[n, k] = binomial(n, k). The largest deck has 36 cards.
+WAYS = np.array([[comb(n, k) for k in range(37)] for n in range(37)], dtype=np.int64)
 
 
 KEPT_BYTES = 1 << 15

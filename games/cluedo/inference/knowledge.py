@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -24,12 +25,15 @@ from numpy.typing import NDArray
 
 from arena import Event, Placement
 from games.cluedo.facts import Facts, Statement
-from games.cluedo.inference.constraints import Constraints, Holder, card_numbers
+from games.cluedo.inference.constraints import Constraints, Floats, Holder, Ints, card_numbers
 from games.cluedo.inference.counting import DealCount
-from games.cluedo.rules.events import DealCards, Triple
-from games.cluedo.rules.setting import CluedoSetting
+from games.cluedo.rules.board import Deck, Triple
+from games.cluedo.rules.setting import CluedoSetting, DealCards
 
 RefuterModel = Literal["uniform", "logic"]
+
+Possible = NDArray[np.bool_]
+"""Possible holders of each card: shape (cards, seats + 1), the envelope last."""
 
 
 class CluedoKnowledge:
@@ -247,7 +251,7 @@ class CluedoKnowledge:
             # One that the seat certainly holds says all that there is to say.
             yield self.game.seat_names[holders[0]], tuple(certain[:1] or cards)
 
-    def possible(self) -> NDArray[np.bool_]:
+    def possible(self) -> Possible:
         """Return whether each holder can have each card, shape as `marginals`.
 
         A card with exactly one possible holder is certain.
@@ -316,3 +320,120 @@ class CluedoKnowledge:
         envelope = Triple(*piles.pop())
         lying = piles.pop() if self._undealt else tuple(open_cards)
         return DealCards(envelope, tuple(piles), lying)
+
+
+class Notebook(Facts):
+    """Facts of a player, with sheets of what follows from them; many games need no sheet."""
+
+    _logic: CluedoKnowledge | None = None
+    _num_read = 0
+
+    @cached_property
+    def _sheets(self) -> dict[int, Possible]:
+        return {}
+
+    def sheet(self, events: tuple[Event, ...], count: int) -> Possible:
+        """Return which holders can have each card after the first `count` of `events`.
+
+        With ascending `count` each event is processed once.
+        """
+        if count not in self._sheets:
+            # Knowledge cannot go back, so an earlier sheet needs a new one from the first event.
+            if self._logic is None or count < self._num_read:
+                self._logic, self._num_read = CluedoKnowledge(self.game, self.player, "logic"), 0
+            for event in events[self._num_read : count]:
+                self._logic.update(event)
+            self._num_read = count
+            self._sheets[count] = self._logic.possible()
+        return self._sheets[count]
+
+
+# Estimated information of questions
+
+
+def estimated_information(knowledge: CluedoKnowledge) -> dict[Triple, float]:
+    """Return the estimated information of every suggestion in bits, as if cards were independent.
+
+    An answer changes the probability e that a named card is in the envelope to some e', and the
+    probabilities of the other cards of its category in proportion. The value of that change is the
+    relative entropy of (e', 1 - e') to (e, 1 - e). For the card that is shown e' = 0. For the other
+    named cards the answer says that the seats asked before do not have them.
+    """
+    deck = knowledge.game.deck
+    return dict(
+        zip(
+            deck.triples,
+            estimates(knowledge, triple_numbers(deck, deck.triples)).tolist(),
+            strict=True,
+        )
+    )
+
+
+def estimates(knowledge: CluedoKnowledge, named: Ints) -> Floats:
+    """Return the estimates of the suggestions of these card numbers, shape (suggestions, 3)."""
+    # Shapes: marginals (cards, holders), named (suggestions, 3), envelope (cards,).
+    marginals = knowledge.marginals()
+    envelope = marginals[:, knowledge.envelope]
+    # Gain if the card is shown: e' = 0.
+    shown = _relative_entropy(np.zeros_like(envelope), envelope)[named]
+    # left[c] = P(no seat asked so far has card c); asked[s] = P(suggestion s reaches this seat).
+    left, asked, bits = np.ones_like(envelope), np.ones(len(named)), np.zeros(len(named))
+    for refuter in knowledge.game.refuters(knowledge.player):
+        # Bayes: given that the earlier seats lack c, P(seat has c) = p / left and e' = e / left.
+        holds = _ratio(marginals[:, refuter], left)[named]
+        not_shown = _relative_entropy(_ratio(envelope, left), envelope)[named]
+        shows = _show_probabilities(holds)
+        # Showing card i gains `shown` for i and `not_shown` for the other two cards.
+        value = shows * (shown - not_shown) + shows * not_shown.sum(axis=1, keepdims=True)
+        # Weighted by the probability that the question gets as far as this seat.
+        bits += asked * value.sum(axis=1)
+        # With independent cards, the seat has none of the three with probability prod(1 - p).
+        asked = asked * (1 - holds).prod(axis=1)
+        left = left - marginals[:, refuter]
+    # No seat can refute.
+    bits += asked * _relative_entropy(_ratio(envelope, left), envelope)[named].sum(axis=1)
+    return bits
+
+
+def triple_numbers(deck: Deck, triples: Iterable[Triple]) -> Ints:
+    """Return the card numbers of suggestions, shape (suggestions, 3)."""
+    return np.array([[deck.index[card] for card in triple] for triple in triples])
+
+
+def _show_probabilities(holds: Floats) -> Floats:
+    """Return the probability to show each card from the probability to hold each card.
+
+    Shape (suggestions, 3) in and out. A seat with k of the named cards shows each in one of k
+    cases. With independent probabilities p, q, r to hold them, the first is shown with probability
+
+        p ((1-q)(1-r) + (q(1-r) + r(1-q)) / 2 + q r / 3) = p (1 - (q + r) / 2 + q r / 3).
+    """
+    p, q, r = holds.T
+    return np.stack(
+        [
+            p * (1 - (q + r) / 2 + q * r / 3),
+            q * (1 - (p + r) / 2 + p * r / 3),
+            r * (1 - (p + q) / 2 + p * q / 3),
+        ],
+        axis=1,
+    )
+
+
+def _ratio(part: Floats, whole: Floats) -> Floats:
+    """Return `part / whole`, limited to 0 … 1; 0 where `whole` is 0."""
+    # `whole` comes from subtractions, so it may be a rounding residue near 1e-16 instead of 0.
+    result: Floats = np.where(whole > 1e-12, part / np.maximum(whole, 1e-12), 0.0).clip(0.0, 1.0)
+    return result
+
+
+def _relative_entropy(after: Floats, before: Floats) -> Floats:
+    """Return D((a, 1 - a) || (b, 1 - b)) in bits for each card; 0 where b is 0 or 1."""
+    return _term(after, before) + _term(1 - after, 1 - before)
+
+
+def _term(after: Floats, before: Floats) -> Floats:
+    """Return a log2(a / b), 0 where a or b is 0."""
+    # lim a -> 0 of a log2(a / b) = 0; with b = 0 no change of the probability is possible.
+    possible = (after > 0) & (before > 0)
+    result: Floats = after * np.log2(np.where(possible, after / np.maximum(before, 1e-12), 1.0))
+    return result

@@ -1,34 +1,225 @@
-"""Options of Cluedo, and what follows from them: deck, seats and sets of legal actions.
+"""Actions, events and options of Cluedo, and what follows from the options.
 
-The options cover the differences between editions.
+The options cover the differences between editions; the deck, the seats and the sets of legal
+actions follow from them.
 """
 
 from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from arena import GameOptions
-from arena.core.action import Action
+from arena import Action, Event, GameOptions
 from arena.core.action_set import ActionSet
+from arena.core.event import PrivateEvent
 from arena.core.game import Game
-from games.cluedo.rules import board
-from games.cluedo.rules.events import (
-    END_TURN,
-    PASSAGE,
-    ROLL,
-    Accuse,
-    Deck,
-    Move,
-    Place,
-    Show,
-    Suggest,
-    ThemeName,
-)
+from games.cluedo.rules.board import PASSAGES, STARTS, Deck, Place, ThemeName, Triple
+
+# Actions
+
+
+PawnMovement = Literal["walks", "passage", "summoned", "steps aside"]
+"""The way in which a pawn gets to a place."""
+
+
+class NamesTriple:
+    """Mixin of actions and events that name a suspect, a weapon and a room."""
+
+    __slots__ = ()
+    suspect: str
+    weapon: str
+    room: str
+
+    @property
+    def triple(self) -> Triple:
+        return Triple(self.suspect, self.weapon, self.room)
+
+
+@dataclass(frozen=True, slots=True)
+class Suggest(NamesTriple, Action, template="suggest {self.suspect}, {self.weapon}, {self.room}"):
+    """Suggest three cards; the other seats are asked to refute."""
+
+    suspect: str
+    weapon: str
+    room: str
+
+
+@dataclass(frozen=True, slots=True)
+class Accuse(NamesTriple, Action, template="accuse {self.suspect}, {self.weapon}, {self.room}"):
+    """Accuse: win if these are the cards in the envelope, else make no more moves."""
+
+    suspect: str
+    weapon: str
+    room: str
+
+
+@dataclass(frozen=True, slots=True)
+class Show(Action, template="show {self.card}"):
+    """Show one of several cards that refute the suggestion."""
+
+    card: str
+
+
+@dataclass(frozen=True, slots=True)
+class Roll(Action, template="roll"):
+    """Throw the dice."""
+
+
+@dataclass(frozen=True, slots=True)
+class Passage(Action, template="passage"):
+    """Take the secret passage of the room instead of throwing the dice."""
+
+
+@dataclass(frozen=True, slots=True)
+class Move(Action, template="move {self.room}"):
+    """Enter a room if the throw reaches it, else go towards it as far as the throw allows."""
+
+    room: str
+
+
+@dataclass(frozen=True, slots=True)
+class EndTurn(Action, template="end turn"):
+    """End the turn."""
+
+
+ROLL, PASSAGE, END_TURN = Roll(), Passage(), EndTurn()
+
+
+@dataclass(frozen=True, slots=True)
+class DealCards(Action):
+    """Chance: deal the envelope, each seat's hand, and the cards that lie open."""
+
+    envelope: Triple
+    hands: tuple[tuple[str, ...], ...]
+    open_cards: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        piles = (self.envelope, *self.hands, self.open_cards)
+        return "deal " + " | ".join(", ".join(pile) for pile in piles)
+
+
+@dataclass(frozen=True, slots=True)
+class Throw(Action, template="throw {self.first} {self.second}"):
+    """Chance: the result of two dice."""
+
+    first: int
+    second: int
+
+
+# Events
+
+
+@dataclass(frozen=True, slots=True)
+class Dealt(Event):
+    """Public: the number of cards of each seat, and the cards that lie open."""
+
+    hand_sizes: tuple[int, ...]
+    open_cards: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HandDealt(PrivateEvent):
+    """Private: the cards of one player."""
+
+    cards: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TurnBegan(Event):
+    """The turn of a player starts."""
+
+    player: int
+    turn: int
+
+
+@dataclass(frozen=True, slots=True)
+class DiceThrown(Event):
+    """Public: the result of two dice."""
+
+    player: int
+    first: int
+    second: int
+
+
+@dataclass(frozen=True, slots=True)
+class PawnMoved(Event):
+    """A suspect's pawn moves to a room or a square."""
+
+    suspect: str
+    place: Place
+    how: PawnMovement
+
+
+@dataclass(frozen=True, slots=True)
+class WeaponMoved(Event):
+    """The token of the suggested weapon moves to the suggested room."""
+
+    weapon: str
+    room: str
+
+
+@dataclass(frozen=True, slots=True)
+class Suggested(NamesTriple, Event):
+    """A player makes a suggestion."""
+
+    player: int
+    suspect: str
+    weapon: str
+    room: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unable(Event):
+    """These seats, asked in this order, hold none of the three cards."""
+
+    players: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Refuted(Event):
+    """Public: a seat shows a card to the suggester; the card stays hidden."""
+
+    player: int
+    suggester: int
+
+
+@dataclass(frozen=True, slots=True)
+class CardShown(Event):
+    """Private to refuter and suggester: the card that is shown."""
+
+    player: int
+    suggester: int
+    card: str
+
+    @property
+    def audience(self) -> tuple[int, ...]:
+        return (self.player, self.suggester)
+
+
+@dataclass(frozen=True, slots=True)
+class Accused(NamesTriple, Event):
+    """A player makes an accusation, with its result."""
+
+    player: int
+    suspect: str
+    weapon: str
+    room: str
+    correct: bool
+
+
+@dataclass(frozen=True, slots=True)
+class EnvelopeSeen(PrivateEvent):
+    """Private to a false accuser: the contents of the envelope."""
+
+    envelope: Triple
+
+
+# Options
 
 
 class CluedoOptions(GameOptions):
@@ -151,7 +342,7 @@ class CluedoSetting(Game, ABC):
     @cached_property
     def start_places(self) -> dict[str, Place]:
         """The place of each pawn before the first move; none without a board."""
-        return dict(zip(self.deck.suspects, board.STARTS, strict=True)) if self.has_board else {}
+        return dict(zip(self.deck.suspects, STARTS, strict=True)) if self.has_board else {}
 
     def refuters(self, suggester: int) -> tuple[int, ...]:
         """Return the seats asked to refute a suggestion, in order from the suggester's left."""
@@ -240,7 +431,7 @@ class CluedoSetting(Game, ABC):
 
         def make() -> Iterator[Action]:
             yield END_TURN if blocked else ROLL
-            if room in board.PASSAGES:
+            if room in PASSAGES:
                 yield PASSAGE
             if may_stay:
                 yield from self.suggestions(room)

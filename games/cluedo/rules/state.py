@@ -15,6 +15,7 @@ on alone: a win is always a right accusation. A win returns 1, everything else 0
 
 from __future__ import annotations
 
+import operator
 import random
 import re
 from collections.abc import Callable
@@ -23,7 +24,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from arena import CHANCE, Action, ActionSet, State
 from games.cluedo.rules import board
-from games.cluedo.rules.events import (
+from games.cluedo.rules.board import Deck, Place, Triple
+from games.cluedo.rules.setting import (
     Accuse,
     Accused,
     CardShown,
@@ -37,20 +39,15 @@ from games.cluedo.rules.events import (
     Passage,
     PawnMoved,
     PawnMovement,
-    Place,
     Refuted,
     Roll,
     Show,
     Suggest,
     Suggested,
     Throw,
-    Triple,
     TurnBegan,
     Unable,
     WeaponMoved,
-    is_complete,
-    read_deal,
-    sample_deal,
 )
 
 if TYPE_CHECKING:
@@ -313,17 +310,17 @@ class CluedoState(State):
             # Both dice are kept, not only their sum, because the replay shows them.
             return isinstance(action, Throw) and {action.first, action.second} <= set(range(1, 7))
         deck, hand_sizes = self.game.deck, self.game.hand_sizes
-        return isinstance(action, DealCards) and is_complete(action, deck, hand_sizes)
+        return isinstance(action, DealCards) and _is_complete(action, deck, hand_sizes)
 
     def sample_chance(self, rng: random.Random) -> Action:
         """Draw the result of two dice, or the deal."""
         if self.phase is TurnPhase.DICE:
             return Throw(rng.randint(1, 6), rng.randint(1, 6))
-        return sample_deal(rng, self.game.deck, self.game.hand_sizes)
+        return _sample_deal(rng, self.game.deck, self.game.hand_sizes)
 
     def _read_chance(self, text: str) -> Action | None:
         if self.phase is TurnPhase.DEAL:
-            return read_deal(text)
+            return _read_deal(text)
         dice = re.fullmatch(r"throw (\d) (\d)", text)
         return Throw(int(dice[1]), int(dice[2])) if dice else None
 
@@ -352,3 +349,50 @@ _APPLY: dict[type[Action], Callable[[CluedoState, Any], None]] = {
     Show: CluedoState._show,
     Accuse: CluedoState._accuse,
 }
+
+
+# The deal
+
+
+def _is_complete(deal: DealCards, deck: Deck, hand_sizes: tuple[int, ...]) -> bool:
+    """Return whether each card of the deck is dealt once and all piles have the right size."""
+    hand_cards = (card for hand in deal.hands for card in hand)
+    dealt = [*deal.envelope, *deal.open_cards, *hand_cards]
+    return (
+        len(dealt) == len(deck.cards)
+        and set(dealt) == set(deck.cards)
+        and tuple(map(len, deal.hands)) == hand_sizes
+        and len(deal.envelope) == 3
+        # One card of each category, in the order suspect, weapon, room.
+        and all(map(operator.contains, deck.categories, deal.envelope))
+    )
+
+
+def _sample_deal(rng: random.Random, deck: Deck, hand_sizes: tuple[int, ...]) -> DealCards:
+    """Draw a deal; all deals are equally likely."""
+    # The rule of the game: first the envelope, one card of each category, then the other cards.
+    envelope = Triple(*map(rng.choice, deck.categories))
+    # The draws, and their order, are part of the replay format: another order would change the deal
+    # of a seed.
+    remaining = list(deck.cards)
+    for card in envelope:
+        remaining.remove(card)
+    rng.shuffle(remaining)
+    hands, start = [], 0
+    for size in hand_sizes:
+        hands.append(deck.sort(remaining[start : start + size]))
+        start += size
+    # The cards that are left after all hands lie open; none unless `leftover_cards` is "open".
+    return DealCards(envelope, tuple(hands), deck.sort(remaining[start:]))
+
+
+def _read_deal(text: str) -> DealCards | None:
+    """Return the deal that a text names; None without envelope, hands and open cards."""
+    # The last pile, of open cards, may be empty but is always written.
+    piles = [
+        tuple(card for card in pile.split(", ") if card)
+        for pile in text.removeprefix("deal ").split(" | ")
+    ]
+    if len(piles) < 3 or len(piles[0]) != 3:
+        return None
+    return DealCards(Triple(*piles[0]), tuple(piles[1:-1]), piles[-1])

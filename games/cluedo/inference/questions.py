@@ -1,8 +1,9 @@
-"""Weights of hands for one question, and their sums for each answer and each possible envelope.
+"""Expected information of questions, exactly, and the choice of a question.
 
-`DealCount` computes, per holder, the weight P(S) of its hands within each set S of unknown cards.
-P(S) depends only on the number of cards of each class in S. A question names a card a. Its class
-is then seen as the card a and the s others, so that a set has x = 0 or 1 of a and s of the others:
+A question needs the weight of the deals for each answer and each possible envelope. `DealCount`
+computes, per holder, the weight P(S) of its hands within each set S of unknown cards. P(S) depends
+only on the number of cards of each class in S. A question names a card a. Its class is then seen as
+the card a and the s others, so that a set has x = 0 or 1 of a and s of the others:
 
 - weight of the hands within the set, whether they have a or not: P(s + x), from the same array;
 - weight of the hands without a: P(s), for both x;
@@ -20,26 +21,28 @@ choices: which class the envelope's card is from.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, reduce
+from functools import cached_property, reduce
 from math import prod
+from operator import attrgetter
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from games.cluedo.inference.card_classes import (
+from games.cluedo.inference.constraints import (
+    SIXTHS,
     Array,
     Floats,
     choice_signs,
     part,
+    show_factors,
     sum_over_envelopes,
 )
-from games.cluedo.inference.knowledge import CluedoKnowledge
-from games.cluedo.rules.events import Triple
-
-SIXTHS = 6
-"""Unit of the probability to show a card: one of k <= 3 cards is shown in 6/k of 6 cases."""
+from games.cluedo.inference.counting import entropy_terms
+from games.cluedo.inference.knowledge import CluedoKnowledge, estimates, triple_numbers
+from games.cluedo.rules.board import Triple
+from games.cluedo.rules.setting import Suggest
 
 
 class PositionWeights:
@@ -189,7 +192,7 @@ class AnswerDistribution:
         to hold, which are alike.
         """
         asked, within, held = self.asked, self.within, self.held
-        lengths, others = within.shape[1:4], self._other_seats
+        lengths, others, dtype = within.shape[1:4], self._other_seats, within.dtype.char
         patterns = within[: len(asked)].reshape(len(asked), prod(lengths), -1)
         weights, refuters, cards = list[Array](), list[int](), list[int]()
         # None: the last seat shows one of the cards that it certainly holds.
@@ -199,7 +202,7 @@ class AnswerDistribution:
             # Shape (asked, n, n, n, s), with n of length 1 for the card that is shown. A hand with
             # this card lies only in sets S that have it (n = 1).
             rest = others[first:] if category is None else part(others, 1 + category, 1)
-            factors = _showing(lengths, category, len(asked), held.bit_count(), within.dtype.char)
+            factors = show_factors(lengths, category, len(asked), held.bit_count(), dtype)
             weights.append((factors[first:] @ patterns[first:]).reshape(rest.shape) * rest)
             refuters += asked[first:]
             card = held if category is None else self.named[category]
@@ -369,47 +372,66 @@ class JointDistribution:
         return float(entropy_terms(self.joint, self.group_sizes) @ multiplicity)
 
 
-def entropy_terms(joint: Floats, group_sizes: Floats) -> Floats:
-    """Return P(answer) * H(envelope | answer) in bits, shape (answers,)."""
-    # With p_e = P(answer, envelope e) and P = sum of p_e:
-    #   P * H = -sum of p_e log2(p_e / P) = P log2 P - sum of p_e log2 p_e.
-    p = joint.reshape(len(joint), -1)
-    number = group_sizes.ravel()
-    terms: Floats = _p_log_p(p @ number) - _p_log_p(p) @ number
-    return terms
+# Choice of a question
 
 
-def _p_log_p(p: Floats) -> Floats:
-    """Return p * log2(p) element by element, 0 for p = 0."""
-    terms: Floats = p * np.log2(np.where(p > 0, p, 1.0))
-    return terms
+NUM_CANDIDATES, NUM_NEIGHBOURS = 6, 4
+"""Questions that are computed exactly: the first by the estimate, then those that differ in one
+card from the best of these."""
 
 
-@lru_cache(maxsize=1 << 9)
-def _showing(
-    lengths: tuple[int, ...], category: int | None, asked: int, held: int, dtype: str
-) -> Array:
-    """Return the matrices from P(S) to the weights of hands whose seat shows a given card.
+@dataclass(frozen=True, slots=True)
+class ScoredQuestion:
+    """A suggestion and its exact expected information in bits."""
 
-    Shape (asked, patterns of n that have the card, patterns of n); a pattern says for each category
-    whether the set S has the named card. The card is that of a category, or for None one of those
-    that the last seat certainly holds, `held` of the named cards.
+    suggestion: Suggest
+    bits: float
+
+
+class QuestionValues:
+    """Expected information, in bits, of the questions that a player may ask in one position.
+
+    Values are exact. They are computed once for all questions that have the same value, see
+    `PositionWeights.kind`. The knowledge must not change during the lifetime of this object.
     """
-    patterns = list(np.ndindex(*lengths))
-    within = [each for each in patterns if category is None or each[category]]
-    factors = np.zeros((asked, len(within), len(patterns)), dtype=np.int64)
-    for row, sets in enumerate(within):
-        # The hands within S by the named cards x that they have: one of k cards is shown.
-        for hand in patterns:
-            if any(x > n for x, n in zip(hand, sets, strict=True)) or hand not in within:
-                continue
-            for seat in range(asked):
-                k = max(1, sum(hand) + (held if seat == asked - 1 else 0))
-                # Inclusion and exclusion over the sets between: exactly the cards x.
-                for column, subset in enumerate(patterns):
-                    if all(y <= x for x, y in zip(hand, subset, strict=True)):
-                        sign = (-1) ** (sum(hand) - sum(subset))
-                        factors[seat, row, column] += sign * (SIXTHS // k)
-    factors = factors.astype(dtype)
-    factors.setflags(write=False)
-    return factors
+
+    def __init__(self, knowledge: CluedoKnowledge) -> None:
+        self.knowledge = knowledge
+        self.position = PositionWeights(knowledge)
+        self._bits: dict[tuple[int, int, int], float] = {}
+
+    def bits(self, triple: Triple) -> float:
+        """Return the expected reduction of the envelope's entropy by this question, in bits."""
+        kind = self.position.kind(triple)
+        if kind not in self._bits:
+            self._bits[kind] = 0.0
+            # Entropy 0: the envelope is known, and no answer adds to that.
+            if self.position.entropy > 0:
+                self._bits[kind] = AnswerDistribution(self.position, triple).information()
+        return self._bits[kind]
+
+    def best(self, suggestions: Sequence[Suggest]) -> ScoredQuestion:
+        """Return the best of these suggestions, or one that is nearly as good.
+
+        Only some are computed exactly, so the result may be below the optimum: by 0.1 % on average
+        in games of four detectives, by 0.4 % in games of six (11 and 14 % at worst). Among equal
+        questions the first in the given order is returned.
+        """
+        deck, card_kinds = self.knowledge.game.deck, np.array(list(self.position.kinds.values()))
+        named = triple_numbers(deck, [each.triple for each in suggestions])
+        # One suggestion per kind, the first in the given order; kinds are numbers from -1 on.
+        codes = card_kinds[named] @ (1, 1 << 10, 1 << 20)
+        firsts = np.sort(np.unique(codes, return_index=True)[1])
+        # In descending order of the estimate, by a stable sort.
+        order = firsts[np.argsort(-estimates(self.knowledge, named[firsts]), kind="stable")]
+        kinds = card_kinds[named[order]]
+
+        def score(chosen: Iterable[int]) -> list[ScoredQuestion]:
+            found = [suggestions[order[place]] for place in chosen]
+            return [ScoredQuestion(each, self.bits(each.triple)) for each in found]
+
+        candidates = score(range(min(NUM_CANDIDATES, len(order))))
+        centre = self.position.kind(max(candidates, key=attrgetter("bits")).suggestion.triple)
+        nearby = np.flatnonzero((kinds != centre).sum(axis=1) == 1)
+        candidates += score(nearby[nearby >= NUM_CANDIDATES][:NUM_NEIGHBOURS])
+        return max(candidates, key=attrgetter("bits"))

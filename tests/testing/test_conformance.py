@@ -29,9 +29,10 @@ from arena.testing.conformance import check_measures
 from arena.testing.non_interference import check_non_interference, check_schedule
 from arena.testing.rules import check_copies, check_length, check_random_play, check_replay
 from games.cluedo.game import Cluedo
+from games.cluedo.inference.knowledge import Notebook
 from games.cluedo.rules.setting import Accuse
 from games.cluedo.rules.state import CluedoState, TurnPhase
-from games.cluedo.text import CluedoText, Notebook
+from games.cluedo.text import CluedoText
 from games.kuhn_poker.game import PASS, DealHands, KuhnAnalysis, KuhnPoker, KuhnPokerState
 
 GAMES: list[tuple[str, dict[str, Any]]] = [

@@ -42,8 +42,9 @@ from games.cluedo.analysis.judgements import (
     SuggestionFacts,
     WaitFacts,
     break_even,
+    stage_of,
 )
-from games.cluedo.analysis.measures import FACTS, MEASURES, TURNS, stage_of
+from games.cluedo.analysis.measures import FACTS, MEASURES, TURNS
 from games.cluedo.inference.knowledge import CluedoKnowledge
 from games.cluedo.inference.questions import AnswerDistribution, QuestionValues, ScoredQuestion
 from games.cluedo.rules.board import Triple

@@ -12,6 +12,7 @@ from typing import Any, Self
 from arena import Assessment, Comment, DecisionKind, Ply
 from arena.core.analysis import Measurements
 from arena.core.text import bits_text, decimal
+from games.cluedo.analysis.measures import STAGES
 from games.cluedo.inference.knowledge import CluedoKnowledge
 
 NEGLIGIBLE = 1e-9
@@ -261,6 +262,14 @@ def gain(winning: float, highest: float, waiting: float) -> float:
     other one, and a less probable envelope loses twice what it is less probable by.
     """
     return 2 * winning - (highest + waiting)
+
+
+def stage_of(knowledge: CluedoKnowledge) -> str:
+    """Return the measure of a question that is asked now, by the share of entropy that is left."""
+    dealt = knowledge.facts.entropy_dealt
+    left = knowledge.entropy() / dealt if dealt else 0.0
+    # An unlikely answer may raise the entropy above that of the deal: still the first stage.
+    return next(stage.measure for stage in STAGES if left >= stage.least)
 
 
 DECISION_KINDS = {

@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 from arena import Measure
 from arena.core.analysis import Fact
-from games.cluedo.inference.knowledge import CluedoKnowledge
 
 TURNS = range(1, 21)
 """Own turns for which the entropy is recorded."""
@@ -220,11 +219,3 @@ FACTS: dict[str, Fact] = {
     "break_even": Fact("%", "probability above which an accusation pays"),
 }
 """Descriptions of the facts of assessments, by name."""
-
-
-def stage_of(knowledge: CluedoKnowledge) -> str:
-    """Return the measure of a question that is asked now, by the share of entropy that is left."""
-    dealt = knowledge.facts.entropy_dealt
-    left = knowledge.entropy() / dealt if dealt else 0.0
-    # An unlikely answer may raise the entropy above that of the deal: still the first stage.
-    return next(stage.measure for stage in STAGES if left >= stage.least)

@@ -60,10 +60,10 @@ class AvalonOptions(RoleOptions):
     """Options of `avalon`."""
 
     players: int = Field(5, ge=5, le=10, description="Number of seats.")
-    roles: Literal["standard", "merlin", "none"] = Field(
+    roles: Literal["standard", "merlin"] = Field(
         "standard",
         description="Special roles. 'standard': the usual set for the number of players; 'merlin': "
-        "Merlin and the Assassin; 'none': The Resistance, without special roles.",
+        "Merlin and the Assassin.",
     )
 
 
@@ -203,7 +203,7 @@ class Avalon(HiddenRolesGame):
     def role_list(self) -> tuple[str, ...]:
         """The roles of the game, one per seat: good ones first."""
         players, (evil, _) = self.num_players, BOARDS[self.num_players]
-        special: tuple[str, ...] = () if self.options.roles == "none" else (MERLIN, ASSASSIN)
+        special: tuple[str, ...] = (MERLIN, ASSASSIN)
         if self.options.roles == "standard":
             special = (MERLIN, PERCIVAL, ASSASSIN, MORGANA, *ADDED.get(players, ()))
         good = [role for role in special if role not in EVIL_ROLES]
@@ -234,8 +234,7 @@ class Avalon(HiddenRolesGame):
         for size in sorted(set(self.team_sizes)):
             yield from map(Propose, combinations(seats, size))
         yield from (APPROVE, REJECT, SUCCESS, FAIL, PASS)
-        if MERLIN in self.role_list:
-            yield from map(Assassinate, seats)
+        yield from map(Assassinate, seats)
         yield from self._statements()
 
     @cached_property
@@ -346,13 +345,11 @@ class AvalonState(HiddenRolesState):
             self._end(EVIL)
         elif self.results.count(True) < 3:
             self._begin_proposal()
-        # The last chance of evil; without Merlin there is nothing to guess.
-        elif MERLIN in self.dealt:
+        # The last chance of evil.
+        else:
             assassin = self.dealt.index(ASSASSIN)
             self.log.append(EvilRevealed(self._seats_of(EVIL), assassin))
             self._begin("assassinate", (assassin,))
-        else:
-            self._end(GOOD)
 
     def _guess(self, seat: int) -> None:
         correct = self.dealt[seat] == MERLIN
@@ -364,8 +361,6 @@ class AvalonState(HiddenRolesState):
             return f"{MAX_PROPOSALS} proposals in a row were rejected: evil wins"
         if self.results.count(False) == 3:
             return "three missions failed: evil wins"
-        if MERLIN not in self.dealt:
-            return "three missions succeeded: good wins"
         if self.winner == EVIL:
             return "three missions succeeded, but the Assassin found Merlin: evil wins"
         return "three missions succeeded, and the Assassin did not find Merlin: good wins"

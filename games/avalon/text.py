@@ -89,29 +89,18 @@ def _knowledge(game: Avalon) -> list[str]:
         evil += ", but Oberon knows none of them and they do not know Oberon"
     lines.append(f"{evil}.")
     # Mordred's only power.
-    if MERLIN in roles:
-        hidden = f" except {MORDRED}" if MORDRED in roles else ""
-        lines.append(f"Merlin knows all evil players{hidden}.")
+    hidden = f" except {MORDRED}" if MORDRED in roles else ""
+    lines.append(f"Merlin knows all evil players{hidden}.")
     if PERCIVAL in roles:
         lines.append("Percival sees two players, Merlin and Morgana, but not which is which.")
     return lines
 
 
-def _ending(game: Avalon) -> str:
-    if MERLIN not in game.role_list:
-        return "Good wins with three missions that succeed."
-    return (
-        "After three missions that succeed the evil players reveal themselves, and the Assassin "
-        "names one player: evil wins if this is Merlin, else good wins. So Merlin must guide the "
-        "good players without being noticed."
-    )
-
-
-def _notation(game: Avalon) -> str:
-    notation = "propose Player NUMBER, Player NUMBER, … | approve | reject | success | fail"
-    if MERLIN in game.role_list:
-        notation += " | assassinate Player NUMBER"
-    return f"{notation} | say TEXT | pass" if game.options.talk else notation
+_ENDING = (
+    "After three missions that succeed the evil players reveal themselves, and the Assassin names "
+    "one player: evil wins if this is Merlin, else good wins. So Merlin must guide the good "
+    "players without being noticed."
+)
 
 
 def _secret(game: Avalon, event: SecretSeen) -> str:
@@ -154,13 +143,11 @@ class AvalonText(HiddenRolesText):
     prey = MERLIN, "Merlin"
 
     def guide(self) -> PlayGuide:
-        has_merlin = MERLIN in self.game.role_list
-        hiding = " Good also has to keep Merlin unknown to the Assassin." if has_merlin else ""
-        last = "good has won."
-        if has_merlin:
-            last = "the Assassin names one player: if that is Merlin, evil wins after all."
         return PlayGuide(
-            goal=f"Good wins three missions; evil makes three fail.{hiding}",
+            goal=(
+                "Good wins three missions; evil makes three fail. Good also has to keep Merlin "
+                "unknown to the Assassin."
+            ),
             turn=(
                 f"The leader picks a team,{' all talk,' if self.game.options.talk else ''} and all "
                 "vote for or against it. Members of an approved team play a secret card: good "
@@ -168,7 +155,8 @@ class AvalonText(HiddenRolesText):
             ),
             end=(
                 "After three failed missions, or five rejected teams in a row, evil has won. "
-                f"After three successes {last}"
+                "After three successes the Assassin names one player: if that is Merlin, evil wins "
+                "after all."
             ),
             example=(
                 "A mission of two has one fail. One of these two players is evil: vote against "
@@ -181,6 +169,7 @@ class AvalonText(HiddenRolesText):
         """Return the rules for a player who does not know the game."""
         game = self.game
         sizes = ", ".join(map(str, game.team_sizes))
+        talk = " | say TEXT | pass" if game.options.talk else ""
         hard = ", but mission 4 needs two fails" if game.fails_needed(3) == 2 else ""
         roles = Counter(game.role_list)
         lists = [
@@ -211,8 +200,9 @@ class AvalonText(HiddenRolesText):
             "Each member of an approved team secretly plays a card: good players play success, "
             "evil ones success or fail. Only the number of fails is published. One fail makes the "
             f"mission fail{hard}. Evil wins with three failed missions.",
-            _ending(game),
-            f"Your action: {_notation(game)}. For example: propose Player 1, Player 3",
+            _ENDING,
+            "Your action: propose Player NUMBER, Player NUMBER, … | approve | reject | success | "
+            f"fail | assassinate Player NUMBER{talk}. For example: propose Player 1, Player 3",
         ]
         return "\n".join(lines)
 

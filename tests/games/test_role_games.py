@@ -61,7 +61,6 @@ def names_of(game: HiddenRolesGame, state: HiddenRolesState, player: int) -> set
         ("werewolf", {"players": 5, "quiet_first_night": True}, 3),
         ("avalon", {}, 1),
         ("avalon", {"roles": "merlin"}, 2),
-        ("avalon", {"roles": "none"}, 3),
     ],
 )
 def test_posterior_equals_brute_force(

@@ -3,6 +3,9 @@
 A game that can compute the knowledge of a perfect reasoner provides an `Assessor`. It reads a game
 ply by ply, with all hidden information (hands, shown cards), and judges each seat by what that
 seat could know. Evaluation sums the measurements of its assessments; a viewer shows their facts.
+
+A statement is a typed claim, so its truth is known exactly (`GameTalk`). Players attach statements
+to their speech (see `Statement`); bids and accepted offers are statements by themselves.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 from pydantic import JsonValue
 
-from arena.core.action import Action, Step
+from arena.core.action import Action, Promise, Speech, Statement, Step
 from arena.core.event import Event, Outcome, Ply
 from arena.core.observation import ObservedGame
 
@@ -368,3 +371,60 @@ class SeatAssessor:
         """Return the assessment `knowledge`: entropies after the deal and at the end, in bits."""
         facts = {"entropy_dealt": dealt, "entropy_end": end}
         return Assessment(self._latest_ply, player, "knowledge", facts)
+
+
+Truth = Literal["lie", "bluff", "honest", "unsupported"]
+
+
+class GameTalk:
+    """Facet of a game: which moves are statements, when they are true, and when they are kept."""
+
+    bluff_below: float = 0.2
+    """A statement that is possible, but less probable than this by the speaker's exact knowledge,
+    is a bluff."""
+    game: ObservedGame
+
+    def __init__(self, game: ObservedGame) -> None:
+        self.game = game
+
+    def statements(self, player: int, action: Action, events: Sequence[Event]) -> Sequence[Action]:
+        """Return the statements of a legal move: those attached to speech, or the move itself.
+
+        A game adds moves that state something: a bid, an accepted offer. `events` are all events
+        before the move.
+        """
+        if isinstance(action, Speech):
+            return self.game.actions.attached(action.text)
+        return (action,) if isinstance(action, Statement) else ()
+
+    def probability(self, statement: Action, speaker: int, knowledge: Any) -> float | None:
+        """Return the exact probability of a statement by what its speaker knows.
+
+        None means that it is about no fact: a promise. Opinions ("suspect Player 3") have the
+        probability of what they are about.
+        """
+        return None
+
+    def is_kept(
+        self, promise: Promise, speaker: int, action: Action, events: Sequence[Event]
+    ) -> bool | None:
+        """Return whether a later move of the speaker keeps a promise; None: it does neither.
+
+        `events` are all events before the move.
+        """
+        return None
+
+    def contradict(self, first: Action, second: Action, speaker: int) -> bool:
+        """Return whether two statements of one speaker cannot both be true."""
+        return False
+
+    def truth(self, probability: float) -> Truth:
+        """Return the class of a statement by its probability in the speaker's view.
+
+        lie: 0; honest: 1; bluff: below `bluff_below`; else unsupported.
+        """
+        if probability <= 0:
+            return "lie"
+        if probability >= 1:
+            return "honest"
+        return "bluff" if probability < self.bluff_below else "unsupported"

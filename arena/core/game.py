@@ -40,11 +40,10 @@ from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
 from arena.core.action import CHANCE, Action, Speech, Step
 from arena.core.action_set import ActionSet, ActionTable
-from arena.core.analysis import GameAnalysis
+from arena.core.analysis import GameAnalysis, GameTalk
 from arena.core.errors import ArenaError, IllegalAction, InvalidAction, UsageError
 from arena.core.event import EventLog, ReturnScale
 from arena.core.observation import GameArrays, GameText, Observation, ObservedGame, Witnessed
-from arena.core.statements import GameTalk
 from arena.core.text import explain_options
 from arena.core.view import TableView
 

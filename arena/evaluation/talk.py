@@ -17,13 +17,14 @@ from arena.core.analysis import (
     Assessment,
     Comment,
     Fact,
+    GameTalk,
     Measure,
     SeatAssessor,
+    Truth,
     WeightedSum,
 )
 from arena.core.event import Event, Ply, Spoken
 from arena.core.game import Game
-from arena.core.statements import GameTalk, Truth
 from arena.core.text import per_cent
 
 TALK_KINDS = frozenset({"statement", "promise", "speech"})

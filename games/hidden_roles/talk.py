@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from arena import Action, ActionSet, Decision, Event, Observation, Seat, Spoken
 from arena.core.action import Promise
-from arena.core.statements import GameTalk
+from arena.core.analysis import GameTalk
 from games.hidden_roles.notes import RoleNotes, Worlds, members, role_worlds
 from games.hidden_roles.rules import (
     ClaimCheck,

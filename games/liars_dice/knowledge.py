@@ -34,8 +34,7 @@ from arena import (
     Step,
     WeightedSum,
 )
-from arena.core.analysis import DecisionKind, Fact
-from arena.core.statements import GameTalk
+from arena.core.analysis import DecisionKind, Fact, GameTalk
 from arena.core.text import per_cent, percentage
 from arena.evaluation.talk import STATEMENT_FACTS, STATEMENT_MEASURES, TalkAssessor
 from games.liars_dice.notes import LiarsDiceNotes

@@ -35,8 +35,7 @@ from arena import (
     WeightedSum,
 )
 from arena.core.action import Promise
-from arena.core.analysis import Fact
-from arena.core.statements import GameTalk
+from arena.core.analysis import Fact, GameTalk
 from arena.core.text import pluralize
 from arena.evaluation.talk import (
     SPEECH_MEASURES,

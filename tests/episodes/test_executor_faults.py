@@ -20,7 +20,7 @@ import pytest
 from command_line import ENVIRONMENT
 
 from arena.evaluation.store import Results
-from arena.testing.rules import without_times
+from arena.testing.conformance import without_times
 
 GAMES = (
     "eval cluedo --players 3 --player bot:detective --baseline bot:novice --seed 5 --set scored=2 "

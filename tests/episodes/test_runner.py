@@ -21,7 +21,7 @@ from arena.episodes.match import Match, play
 from arena.episodes.record import Episode
 from arena.episodes.replay import read_replay, verify
 from arena.plugins.catalog import make_game
-from arena.testing.rules import without_times
+from arena.testing.conformance import without_times
 from games.cluedo.game import Cluedo
 from games.cluedo.rules.setting import Accuse, CardShown, Refuted, Suggested, Unable
 from games.tictactoe.game import Mark, TicTacToe

@@ -16,7 +16,7 @@ from arena.episodes.match import Match, play
 from arena.episodes.replay import read_replay, verify
 from arena.episodes.session import EXTERNAL, GameSession, SeatTurn
 from arena.plugins.catalog import make_game
-from arena.testing.rules import without_times
+from arena.testing.conformance import without_times
 
 T = TypeVar("T")
 CLUEDO = make_game("cluedo", players=3)

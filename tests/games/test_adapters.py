@@ -23,14 +23,14 @@ from arena.cli import run
 from arena.core.errors import UsageError
 from arena.plugins.catalog import game_family
 from arena.testing import check_game
-from arena.testing.non_interference import check_reachable
-from arena.testing.rules import (
+from arena.testing.conformance import (
     check_codec,
     check_copies,
     check_hashing,
     check_length,
     check_replay,
 )
+from arena.testing.non_interference import check_reachable
 
 pytestmark = [
     pytest.mark.adapters,

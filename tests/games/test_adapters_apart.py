@@ -18,7 +18,7 @@ from arena import CHANCE, State, make_game
 from arena.cli import run
 from arena.core.errors import ArenaError, UsageError
 from arena.episodes.match import act_out
-from arena.testing.rules import check_copies
+from arena.testing.conformance import check_copies
 from games.adapters.library_game import LibraryGame, process_of
 from games.adapters.process import MOST_RUNNING, ApartState, LibraryProcess
 

@@ -15,7 +15,7 @@ from arena.cli import run
 from arena.core.errors import MissingDependency, UsageError
 from arena.core.game import Game
 from arena.plugins.catalog import FamilyGame, catalog
-from arena.testing.rules import check_replay
+from arena.testing.conformance import check_replay
 from games.goofspiel.game import Goofspiel
 
 

@@ -25,9 +25,14 @@ from arena.envs.multi_agent import MultiAgentEnv
 from arena.episodes.match import Match, act_out, play
 from arena.plugins.catalog import catalog, make_game
 from arena.testing import check_game
-from arena.testing.conformance import check_measures
+from arena.testing.conformance import (
+    check_copies,
+    check_length,
+    check_measures,
+    check_random_play,
+    check_replay,
+)
 from arena.testing.non_interference import check_non_interference, check_schedule
-from arena.testing.rules import check_copies, check_length, check_random_play, check_replay
 from games.cluedo.game import Cluedo
 from games.cluedo.inference.knowledge import Notebook
 from games.cluedo.rules.setting import Accuse

@@ -23,13 +23,15 @@ from arena.llm.backend import BackendTraits, Choice, Completion, Request, Usage
 from arena.llm.environment import address
 from arena.llm.settings import Limits, ModelOverride, Settings
 from backends import PROVIDERS, Provider
-from backends.litellm_client import ModelInfo, load_litellm, model_arguments
-from backends.litellm_transport import (
+from backends.litellm_client import (
     ROUTES_WITH_CLIENT,
     HTTPExchange,
+    ModelInfo,
     connect,
     current_exchange,
     disconnect,
+    load_litellm,
+    model_arguments,
 )
 from backends.openai_wire import (
     longest_body,

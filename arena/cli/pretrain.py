@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -17,18 +18,20 @@ from arena.cli.train import let_threads_sleep
 from arena.core.errors import ArenaError, UsageError
 from arena.core.observation import TextLevel
 from arena.llm.config import setting
-from arena.plugins.catalog import require
-from trainers.pretrain.recipe import TeachSettings, make_recipe
-from trainers.pretrain.run import STATE, CurvePoint
+from trainers.config.config import Precision
+from trainers.pretrain.pretrain import CHECKPOINT, CurvePoint
+from trainers.pretrain.pretrain import pretrain as make_model
+from trainers.pretrain.recipe import Recipe, make_recipe, teaching
 from trainers.runs.training_run import alone_in
 
+TEACHING = "With --base-model"
 SCRATCH_OUT = Path("runs/clue-tiny")
 TEACH_OUT = Path("runs/pretrain")
 TAUGHT_GAMES = 400
 """Default of --games with --base-model."""
 
 
-class PretrainOptions(GameSetupOptions, TeachSettings, OutputOptions):
+class PretrainOptions(GameSetupOptions, OutputOptions):
     """Options of `arena pretrain`."""
 
     short_help = "base_model lora_rank out games epochs bot text_level resume seed as_json"
@@ -56,6 +59,16 @@ class PretrainOptions(GameSetupOptions, TeachSettings, OutputOptions):
     """Also learn to write what follows from the events before each action, at text level events."""
     device: str = setting("auto")
     """cpu, cuda or auto."""
+    precision: Precision | None = setting(None)
+    """Numbers of the passes. Default: bf16 on CUDA, else float32."""
+    tokens_per_batch: int | None = setting(None, ge=64)
+    """Tokens per step of the optimizer. Default: 4096, or 16384 with --base-model."""
+    lora_rank: int = setting(0, TEACHING, ge=0, le=512)
+    """Rank of a LoRA adapter. 0: all weights."""
+    learning_rate: float | None = setting(None, TEACHING, gt=0)
+    """Peak. Default: 1e-3 for LoRA, 5e-5 for all weights."""
+    max_context_tokens: int = setting(0, TEACHING, ge=0)
+    """Cut a chat after the last reply within. Default: the model's."""
     resume: bool = setting(False, flag="--resume")
     """Continue the interrupted run in --out."""
 
@@ -71,23 +84,17 @@ def pretrain(options: PretrainOptions) -> int:
     let_threads_sleep()
     if options.base_model and options.notebook:
         raise UsageError("--notebook: it needs a model from scratch; leave --base-model out")
-    given = TeachSettings.model_fields.keys() & options.given().keys()
+    given = {"lora_rank", "learning_rate", "max_context_tokens"} & options.given().keys()
     if not options.base_model and given:
         raise UsageError(f"--{min(given).replace('_', '-')}: it needs --base-model")
-    figures = _make(options)
+    figures = _run(options, _recipe(options))
     text = f"Play it: arena play {options.game} --seat 0=embedded:{figures['out']}"
     print(json.dumps(figures) if options.as_json else text)
     return 0
 
 
-def _make(options: PretrainOptions) -> dict[str, JsonValue]:
-    """Teach the base model, or make a model from scratch; return the figures of the run."""
-    game, base = options.make_game(), None
-    if options.base_model:
-        from trainers.hosts.embedded import base_checkpoint
-
-        base = base_checkpoint(options.base_model)
-        require("arena pretrain", ("torch", "tokenizers", "safetensors"), "train")
+def _recipe(options: PretrainOptions) -> Recipe:
+    game, base = options.make_game(), options.base_model
     recipe = make_recipe(
         options.game,
         TAUGHT_GAMES if base and options.games is None else options.games,
@@ -99,31 +106,30 @@ def _make(options: PretrainOptions) -> dict[str, JsonValue]:
         options.bot,
         options.notebook,
     )
-    if base is None:
-        from trainers.pretrain.pretrain import pretrain
+    if base:
+        from trainers.hosts.embedded import base_checkpoint
 
-        return _run(options, options.out or SCRATCH_OUT, partial(pretrain, recipe))
-    from trainers.pretrain.imitation import teach
+        recipe = teaching(
+            recipe,
+            str(base_checkpoint(base)),
+            options.lora_rank,
+            options.learning_rate,
+            options.max_context_tokens,
+        )
+    tokens = options.tokens_per_batch or recipe.tokens_per_batch
+    return replace(recipe, precision=options.precision, tokens_per_batch=tokens)
 
-    out = options.out or TEACH_OUT / f"{options.game}-{base.name}"
-    return _run(options, out, partial(teach, recipe, base, options.part(TeachSettings)))
 
-
-def _run(
-    options: PretrainOptions, out: Path, start: Callable[..., dict[str, JsonValue]]
-) -> dict[str, JsonValue]:
+def _run(options: PretrainOptions, recipe: Recipe) -> dict[str, JsonValue]:
     """Start or continue the run in a folder; return its figures, with the folder as `out`."""
+    out = options.out or SCRATCH_OUT
+    if recipe.base_model and options.out is None:
+        out = TEACH_OUT / f"{options.game}-{Path(recipe.base_model).name}"
     try:
         with alone_in(out, "arena pretrain"), _progress() as (notify, progress):
-            figures = start(
-                out=out,
-                notify=notify,
-                progress=progress,
-                resume=options.resume,
-                device=options.device,
-            )
+            figures = make_model(recipe, out, notify, progress, options.resume, options.device)
     except KeyboardInterrupt:
-        is_saved = (out / STATE).exists()
+        is_saved = (out / CHECKPOINT).exists()
         remedy = "--resume continues the run after its last measured step"
         print(f"{out}: {remedy if is_saved else 'nothing is saved yet'}", file=sys.stderr)
         raise

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from trainers.pretrain.muon import Muon
+from trainers.algorithms.muon import Muon
 
 
 def test_steps_are_those_of_torch_but_for_bfloat16() -> None:
@@ -16,7 +16,7 @@ def test_steps_are_those_of_torch_but_for_bfloat16() -> None:
     for found in (ours, theirs):
         weight = torch.nn.Parameter(start.clone())
         optimizer = (
-            Muon([{"params": [weight], "lr": 0.01}])
+            Muon([weight], lr=0.01)
             if found is ours
             else torch.optim.Muon(
                 [weight], lr=0.01, weight_decay=0.0, adjust_lr_fn="match_rms_adamw"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
 from pathlib import Path
@@ -39,7 +40,8 @@ from trainers.algorithms.checkpoint_files import (
 )
 from trainers.algorithms.lora import Lora, read_adapter, write_adapter
 from trainers.algorithms.loss import LossSums, ReferenceLogprobs, policy_loss, sum_following
-from trainers.algorithms.network import PackedSequences, TokenScores, score_tokens
+from trainers.algorithms.muon import Muon
+from trainers.algorithms.network import PackedSequences, TokenScores, score_tokens, token_logits
 from trainers.config.config import UpdateOptions
 from trainers.trajectory import TokenSequence
 
@@ -50,8 +52,13 @@ MAX_GRAD_NORM = 1.0
 class Learner:
     """A checkpoint in training: all its weights, or a LoRA adapter on them."""
 
-    def __init__(self, folder: Path, device: str = "cpu", lora: Lora | None = None) -> None:
-        """Read the checkpoint in `folder`; without `lora` all weights are trained."""
+    def __init__(
+        self, folder: Path, device: str = "cpu", lora: Lora | None = None, muon: float = 0.0
+    ) -> None:
+        """Read the checkpoint in `folder`; without `lora` all weights are trained.
+
+        `muon` trains the matrices of layers by Muon, at this multiple of the learning rate.
+        """
         self.base = folder
         self.device = torch.device(device)
         self.architecture = read_architecture(folder)
@@ -72,8 +79,16 @@ class Learner:
         # Sorted: Adam and the norm of the gradient go through the tensors in this order, and sums
         # of floats depend on it.
         self.trained = {name: trained[name].requires_grad_() for name in sorted(trained)}
+        matrices = {n for n, t in self.trained.items() if muon and t.ndim == 2 and "layers" in n}
+        others = [tensor for name, tensor in self.trained.items() if name not in matrices]
         # Not fused: fused kernels give the plain ones' sums on some machines only.
-        self._adam = torch.optim.AdamW(self.trained.values(), betas=(0.9, 0.99), weight_decay=0.0)
+        optimizer: torch.optim.Optimizer = torch.optim.AdamW(
+            others, betas=(0.9, 0.99), weight_decay=0.0
+        )
+        self._optimizers = [(optimizer, 1.0)]
+        """With their multiples of the learning rate."""
+        if matrices:
+            self._optimizers.append((Muon([self.trained[name] for name in sorted(matrices)]), muon))
 
     def weights(self) -> dict[str, Tensor]:
         """Return the weights as the forward pass reads them, with gradients to the trained ones."""
@@ -97,6 +112,13 @@ class Learner:
             packed.to(self.device),
             options.gradient_checkpointing and torch.is_grad_enabled(),
             bf16=options.precision == "bf16",
+        )
+
+    @torch.no_grad()
+    def logits(self, packed: PackedSequences, options: UpdateOptions) -> Tensor:
+        """Return the logits at the trained tokens: [trained, vocabulary], float32."""
+        return token_logits(
+            self.weights(), self.architecture, packed.to(self.device), options.precision == "bf16"
         )
 
     def weights_at(self, folder: Path) -> dict[str, Tensor]:
@@ -175,10 +197,11 @@ class Learner:
         Gradients are accumulated: a loss is asked for when the graph of the one before is freed.
         Raises ArenaError if the gradient is not finite.
         """
-        for group in self._adam.param_groups:
-            group["lr"] = options.learning_rate
-        # None instead of zeros: a tensor without a gradient keeps its moments and its value.
-        self._adam.zero_grad(set_to_none=True)
+        for optimizer, factor in self._optimizers:
+            for group in optimizer.param_groups:
+                group["lr"] = factor * options.learning_rate
+            # None instead of zeros: a tensor without a gradient keeps its moments and its value.
+            optimizer.zero_grad(set_to_none=True)
         for loss in losses:
             # The weights change after the loop only, so all micro-batches see the same p_new.
             loss.backward()  # type: ignore[no-untyped-call]
@@ -187,15 +210,16 @@ class Learner:
         # `norm` is the norm before, in which one NaN or infinity anywhere shows.
         #     grad <- grad min(1, MAX_GRAD_NORM / (norm + 1e-6)).
         parameters = list(self.trained.values())
-        norm = torch.nn.utils.clip_grad_norm_(parameters, MAX_GRAD_NORM)
+        norm = torch.nn.utils.clip_grad_norm_(parameters, MAX_GRAD_NORM).item()
         # Before the step: Adam's moments would carry a NaN into all later steps.
-        if not torch.isfinite(norm):
+        if not math.isfinite(norm):
             raise ArenaError(
                 "the gradient is not finite: the weights were not changed in this step; try a "
                 "smaller --learning-rate"
             )
-        self._adam.step()
-        return norm.item()
+        for optimizer, _ in self._optimizers:
+            optimizer.step()
+        return norm
 
     @torch.no_grad()
     def _reference_logprobs(
@@ -302,17 +326,20 @@ class Learner:
 
     @torch.no_grad()
     def restore(self, values: Mapping[str, Tensor], moments: Mapping[str, Tensor]) -> None:
-        """Set the trained tensors, and Adam's state as `moments` returns it."""
+        """Set the trained tensors, and the optimizers' state as `moments` returns it."""
         for name, tensor in self.trained.items():
             # In place: the optimizer refers to these tensors, which are also the keys of its state.
             tensor.copy_(values[name])
-            if f"{name}/exp_avg" not in moments:
-                continue  # No step has changed this tensor yet.
-            self._adam.state[tensor] = {
-                "step": moments[f"{name}/step"],  # AdamW keeps it on the CPU.
-                "exp_avg": moments[f"{name}/exp_avg"].to(self.device),
-                "exp_avg_sq": moments[f"{name}/exp_avg_sq"].to(self.device),
-            }
+        owners = {
+            t: o.state for o, _ in self._optimizers for g in o.param_groups for t in g["params"]
+        }
+        for key, moment in moments.items():
+            name, _, kind = key.rpartition("/")
+            if name in self.trained:
+                tensor = self.trained[name]
+                # AdamW keeps the number of its steps on the CPU.
+                where = "cpu" if kind == "step" else self.device
+                owners[tensor][tensor][kind] = moment.to(where)
 
     def _trained_values(self, folder: Path) -> dict[str, Tensor]:
         if self._lora is None:
@@ -325,11 +352,12 @@ class Learner:
         return weights_digest(self.base)
 
     def moments(self) -> dict[str, Tensor]:
-        """Return Adam's state as NAME/step, NAME/exp_avg and NAME/exp_avg_sq."""
+        """Return the optimizers' state: Adam's as NAME/step, NAME/exp_avg and NAME/exp_avg_sq."""
         return {
             f"{name}/{moment}": value.detach().cpu().contiguous()
             for name, tensor in self.trained.items()
-            for moment, value in self._adam.state.get(tensor, {}).items()
+            for optimizer, _ in self._optimizers
+            for moment, value in optimizer.state.get(tensor, {}).items()
         }
 
 

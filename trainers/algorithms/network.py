@@ -98,13 +98,7 @@ def score_tokens(
         bf16: compute the products of the layers in bfloat16. The sum that runs through the layers,
             norms and log-probabilities stay in float32.
     """
-    x = F.embedding(packed.tokens, state["model.embed_tokens.weight"])  # [rows, width]
-    # A region of its own for each pass: it keeps the rounded weights until its end.
-    with torch.autocast(x.device.type, torch.bfloat16, enabled=bf16):
-        x = _layers(x, state, architecture, packed, recompute)
-    x = rms_norm(x, state["model.norm.weight"], architecture)
-    # [vocab, width]. A tied model uses the embedding for it, and gets gradients from both uses.
-    head = state["model.embed_tokens.weight" if architecture.tied else "lm_head.weight"]
+    x, head = _states_and_head(state, architecture, packed, recompute, bf16)
     heat = packed.temperatures
     # With a large vocabulary the logits need more memory than the layers: a few rows at a time, and
     # computed again in the backward pass. A small model has them all in one piece.
@@ -119,6 +113,34 @@ def score_tokens(
     ]
     logprobs, entropies = zip(*scored, strict=True)
     return TokenScores(torch.cat(logprobs), torch.cat(entropies))
+
+
+def token_logits(
+    state: Mapping[str, Tensor],
+    architecture: Architecture,
+    packed: PackedSequences,
+    bf16: bool = False,
+) -> Tensor:
+    """Return the logits at the trained tokens, [trained, vocab] in float32; see `score_tokens`."""
+    x, head = _states_and_head(state, architecture, packed, False, bf16)
+    return F.linear(x, head).float()
+
+
+def _states_and_head(
+    state: Mapping[str, Tensor],
+    architecture: Architecture,
+    packed: PackedSequences,
+    recompute: bool,
+    bf16: bool,
+) -> tuple[Tensor, Tensor]:
+    """Return the last states [trained, width], and the matrix [vocab, width] of the logits."""
+    x = F.embedding(packed.tokens, state["model.embed_tokens.weight"])  # [rows, width]
+    # A region of its own for each pass: it keeps the rounded weights until its end.
+    with torch.autocast(x.device.type, torch.bfloat16, enabled=bf16):
+        x = _layers(x, state, architecture, packed, recompute)
+    x = rms_norm(x, state["model.norm.weight"], architecture)
+    # A tied model uses the embedding for the logits, and gets gradients from both uses.
+    return x, state["model.embed_tokens.weight" if architecture.tied else "lm_head.weight"]
 
 
 def _layers(

@@ -23,10 +23,9 @@ from arena.plugins.catalog import catalog, make_game
 from trainers.config.config import NOTEBOOK, REPLY_TOKENS, GameSettings, TrainConfig
 from trainers.credit import Credit
 from trainers.hosts.host import HostFactory, HostRequest, TrainingHost
-from trainers.pretrain.pretrain import pretrain
+from trainers.pretrain.pretrain import CHECKPOINT, CurvePoint, pretrain
 from trainers.pretrain.random_init import Progress, make_random_init
 from trainers.pretrain.recipe import make_recipe
-from trainers.pretrain.run import STATE, CurvePoint
 from trainers.rewards import Rewards
 from trainers.rollouts.rollouts import OpponentMix, RolloutSetting, training_chat
 
@@ -143,13 +142,13 @@ def make_notebook_model(
 ) -> None:
     """Pretrain a model that keeps a notebook; an interrupted run continues."""
     recipe = make_recipe(config.game, seed=config.seed, options=config.options, notebook=True)
-    if not (resume := (folder / STATE).exists()):
+    if not (resume := (folder / CHECKPOINT).exists()):
         shutil.rmtree(folder, ignore_errors=True)
 
     def show(point: CurvePoint) -> None:
         progress(f"stage {point.stage + 1} of {len(recipe.stages)}", point.step, point.of)
 
-    pretrain(recipe, folder, notify, progress=show, resume=resume)
+    pretrain(recipe, folder, notify, show, resume)
 
 
 def rollout_setting(config: GameSettings, game: Game, rewards: Rewards) -> RolloutSetting:

@@ -32,8 +32,6 @@ T = TypeVar("T")
 
 MISTAKES = 0.03
 """Share of decisions before which a wrong answer is given and corrected."""
-MAX_FIRST_REBUILD = 14
-"""A chat is rebuilt before one of so many decisions, numbered from 0."""
 
 GAMES_PER_TASK = 20
 """Games that a worker process plays before it returns their chats."""
@@ -44,6 +42,11 @@ MAX_WHOLE_ACTIONS = 100
 """A game with at most this number of actions has a token for each; others have one per name."""
 SHORT_INSTRUCTION = "You may think first. The last action that you write is the one that counts."
 """Form of an answer in the prompts of pretraining: small models answer with the action alone."""
+
+HABIT = "habit"
+"""Name of `HabitBot` among the imitated bots."""
+FAVOURITE_ODDS = 10
+"""Odds of its favourite action against each other action."""
 
 MakeAgent = Callable[[str, Seat], Agent]
 """Make the agent of a SPEC for a seat."""
@@ -61,13 +64,29 @@ class Demonstration:
     level: TextLevel
 
 
+class HabitBot:
+    """Bot that decides at random, with fixed odds for each situation."""
+
+    def __init__(self, seed: int, seat: Seat) -> None:
+        """Bots of equal seeds have the same habits."""
+        self._seed = seed
+        self._rng = seat.rng
+
+    async def act(self, observation: Observation) -> Decision:
+        legal = observation.legal_actions
+        # A generator of the situation alone: all that the seat has seen decides the favourite.
+        situation = random.Random(f"{self._seed} {observation.player} {observation.events!r}")
+        odds = [1] * len(legal)
+        # p(favourite) = 10 / (10 + n - 1) with n legal actions.
+        odds[situation.randrange(len(legal))] = FAVOURITE_ODDS
+        return Decision(self._rng.choices(legal, odds)[0])
+
+
 class DemonstrationRecorder(ChatRecorder):
     """Recorder of a chat with some mistakes and their corrections, which is sometimes shortened."""
 
     def __init__(self, bot: Agent, chat: Chat, rng: random.Random, recipe: Recipe) -> None:
         super().__init__(bot, chat)
-        self.rebuild_at: int | None = None
-        """Index of the decision before which the chat is rebuilt."""
         self.longest = 0.0
         """Characters at which the chat is shortened; 0: never."""
         self.notebook: ExactNotebook | None = None
@@ -76,7 +95,6 @@ class DemonstrationRecorder(ChatRecorder):
         self._recipe = recipe
         self._entry = ""
         self._rng = rng
-        self._decisions = 0
 
     def demonstrations(self, players: int) -> Iterator[Demonstration]:
         """Yield the chat; one that was shortened in its forms before and after."""
@@ -102,12 +120,8 @@ class DemonstrationRecorder(ChatRecorder):
         return decision
 
     def on_request(self, observation: Observation) -> None:
-        if self._decisions == self.rebuild_at:
-            self._only_read.clear()  # The rebuilt chat does not hold the earlier messages.
-            self._rebuild()
         if self.longest and self._characters() > self.longest:
             self._shorten()
-        self._decisions += 1
         if self._rng.random() < MISTAKES:
             # The bot decides after the mistake, and its action is the last answer in the chat.
             self._make_mistake(observation)
@@ -129,13 +143,6 @@ class DemonstrationRecorder(ChatRecorder):
             pass
         self._only_read = set(range(len(self.chat.messages)))
 
-    def _rebuild(self) -> None:
-        """Leave out all replies, and then the oldest events some times."""
-        for _ in range(self._rng.choice((1, 1, 2, 3))):
-            self.chat.shorten()
-            while len(self.chat.messages) > 2:
-                self.chat.shorten()
-
     def _make_mistake(self, observation: Observation) -> None:
         """Give a wrong answer first, so that the model learns to react to corrections."""
         # A random action, often without one of its parts. Nothing is recorded if it is legal.
@@ -156,7 +163,8 @@ class DemonstrationRecorder(ChatRecorder):
 def play_games(recipe: Recipe, stage: Stage, seeds: range) -> Iterator[Demonstration]:
     """Play the games of these seeds on all cores; yield the chats in the order of the seeds."""
     play = partial(_play_seed, recipe, stage)
-    if len(seeds) < MIN_GAMES_FOR_PROCESSES:
+    # Bots of a stage's own decide at random, which takes no time.
+    if stage.bots or len(seeds) < MIN_GAMES_FOR_PROCESSES:
         yield from itertools.chain.from_iterable(map(play, seeds))
         return
     # Spawned: a fork of a process with torch's threads may hang.
@@ -207,13 +215,13 @@ def _recorder(
     recipe: Recipe, stage: Stage, seat: Seat, rng: random.Random, make_bot: MakeAgent
 ) -> DemonstrationRecorder:
     game, level = seat.game, _draw(recipe.levels, rng)
-    rebuild_at = rng.randrange(MAX_FIRST_REBUILD) if rng.random() < recipe.rebuilt else None
-    bot = make_bot(f"bot:{_draw(recipe.bots[level], rng)}", replace(seat, text_level=level))
+    seat = replace(seat, text_level=level)
+    name = _draw(stage.bots or recipe.bots[level], rng)
+    bot = HabitBot(recipe.seed, seat) if name == HABIT else make_bot(f"bot:{name}", seat)
     start = Message("system", f"{game.text.rules()}\n{SHORT_INSTRUCTION}")
     if recipe.as_played:
         start = opening(game, ChatOptions(), game.turn_limit())
     recorder = DemonstrationRecorder(bot, Chat(start, "append", level), rng, recipe)
-    recorder.rebuild_at = rebuild_at
     if stage.longest_chat:
         # Of several lengths, so that the model reads windows at any time of a game.
         recorder.longest = rng.uniform(0.4, 1) * stage.longest_chat

@@ -1,291 +1,153 @@
-"""Chats as tokens: the tokenizer of a game, in which names and fixed phrases are single tokens, and
-batches of examples.
-"""
+"""Demonstrations as tokens, in batches: what a model in training reads and writes."""
 
 from __future__ import annotations
 
-import json
-import re
-from bisect import bisect_left
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
-from arena.agents.chat import DETAILS, HOW_TO_ANSWER
-from arena.agents.notebook import row_ends, split_entry
-from arena.core.game import Game
-from arena.plugins.catalog import make_game
-from trainers.pretrain.corpus import MAX_WHOLE_ACTIONS, SHORT_INSTRUCTION, Demonstration
-from trainers.pretrain.notebook import placed_knowledge
+from arena.agents.notebook import split_entry
+from arena.core.errors import UsageError
+from arena.llm.backend import Message
+from backends.embedded.architecture import Architecture, read_model_config
+from backends.embedded.tokenizer import ChatTokenizer
+from trainers.pretrain.corpus import Demonstration
 from trainers.pretrain.recipe import Recipe
-
-if TYPE_CHECKING:
-    import torch
-    from numpy.typing import NDArray
-    from transformers import PreTrainedTokenizerFast
-
-ROLES = ("system", "user", "assistant")
-END = "<|end|>"
-PAD = "<|pad|>"
-SPECIAL = (PAD, END, *(f"<|{role}|>" for role in ROLES))
-
-CHAT_TEMPLATE = (
-    "{% for message in messages %}"
-    "{% set content = message['content'] %}"
-    "{% if message['role'] == 'system' %}"
-    f"{{% set parts = content.partition({json.dumps(chr(10) + DETAILS)}) %}}"
-    "{% set after = parts[2].partition('\\n') %}"
-    "{% set content = (parts[0] + after[1] + after[2]).replace("
-    f"{json.dumps(HOW_TO_ANSWER['text'])}, {json.dumps(SHORT_INSTRUCTION)}) %}}"
-    "{% endif %}"
-    "{{ '<|' + message['role'] + '|>' + content + '<|end|>' }}"
-    "{% endfor %}"
-    "{% if add_generation_prompt %}{{ '<|assistant|>' }}{% endif %}"
-)
-"""A message is the token of its role, its content, and the end token.
-
-The instruction of other models becomes the one that these models have learned, without the details
-behind it, so that they play with the same messages as any model.
-"""
-
-NAME_PREFIXES = ("", " ", ", ")
-"""Separators before a name; each name has a token with each of them, unless there is one token for
-each name, by which a model finds it wherever it is."""
-
-VOCABULARY = 1024
-BYTES = 256
-"""Symbols of a byte-level alphabet."""
-MERGES = 160
-"""BPE tokens above the bytes, for words that are neither names nor phrases."""
-MIN_PHRASE_COUNT = 20
-"""A phrase that appears less often in the sample gets no token."""
-
-
-def names_of(games: Iterable[Game]) -> list[str]:
-    """Return all names in the actions and seats of these games, longest first.
-
-    In a game with few actions, an action of several words is a name, too. The model then chooses it
-    by writing one token, which it learns much sooner than writing several.
-    """
-    names: set[str] = set()
-    for game in games:
-        names.update(game.seat_names)
-        if len(game.actions) <= MAX_WHOLE_ACTIONS:
-            names.update(text for text in map(str, game.actions) if " " in text)
-        for action in game.actions:
-            fields = getattr(action, "__dataclass_fields__", ())
-            values = (getattr(action, name) for name in fields)
-            names.update(value for value in values if isinstance(value, str))
-    # A regular expression takes the first alternative that fits: a name must come before its own
-    # prefixes. Equal lengths by text, so that the order does not depend on the set.
-    return sorted(names, key=lambda name: (-len(name), name))
-
-
-def make_tokenizer(
-    texts: Sequence[str],
-    names: Sequence[str],
-    prefixes: Sequence[str] = NAME_PREFIXES,
-) -> PreTrainedTokenizerFast:
-    """Return a tokenizer of at most VOCABULARY tokens, or more if there are more than 200 names.
-
-    Names, the longest first, become tokens with each of the prefixes. Phrases are found in all
-    texts and fill what names, bytes and merges leave; BPE merges are found in the first 200 texts.
-    """
-    from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
-    from transformers import PreTrainedTokenizerFast
-
-    name_tokens = [prefix + name for name in names for prefix in prefixes]
-    # Tokens that are left for phrases. Names, bytes and merges always get theirs.
-    room = max(0, VOCABULARY - len(name_tokens) - len(SPECIAL) - BYTES - MERGES)
-    phrases = _phrases(texts, names, prefixes)[:room]
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=BYTES + MERGES,
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        show_progress=False,
-    )
-    tokenizer.train_from_iterator(texts[:200], trainer)
-    tokenizer.add_special_tokens([AddedToken(token, special=True) for token in SPECIAL])
-    # Added tokens are found before BPE, which splits only the text between them.
-    added = [AddedToken(token, normalized=False) for token in [*name_tokens, *phrases]]
-    tokenizer.add_tokens(added)
-    return PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
-        tokenizer_object=tokenizer,
-        eos_token=END,
-        pad_token=PAD,
-        chat_template=CHAT_TEMPLATE,
-        clean_up_tokenization_spaces=False,
-    )
-
-
-def _phrases(texts: Sequence[str], names: Sequence[str], prefixes: Sequence[str]) -> list[str]:
-    """Return the texts between names and numbers, within a line; the most useful first."""
-    # Cut at names, with the separator before them, and where digits start or end.
-    separators = re.compile(
-        rf"(?:{'|'.join(sorted(prefixes, reverse=True))})(?:{'|'.join(map(re.escape, names))})"
-        r"|(?<=\d)(?=\D)|(?<=\D)(?=\d)"
-    )
-    counts = Counter(
-        piece
-        for text in texts
-        for line in text.splitlines(keepends=True)
-        for piece in separators.split(line)
-        if len(piece) > 1
-    )
-    # Characters saved if the phrase becomes one token: count * (length - 1).
-    saved = {
-        piece: count * (len(piece) - 1)
-        for piece, count in counts.items()
-        if count >= MIN_PHRASE_COUNT
-    }
-    # Equal savings by text: the tokenizer must not depend on the order of counting.
-    return sorted(saved, key=lambda piece: (-saved[piece], piece))
+from trainers.trajectory import TokenSequence
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A demonstration as tokens; both arrays have the shape [tokens]."""
+    """A demonstration as tokens, up to the last reply that is learned."""
 
+    chat: int
+    """Number of the demonstration."""
     ids: NDArray[np.int32]
-    is_target: NDArray[np.bool_]
-    """Marks the tokens that the model learns to write; the others are context."""
+    """Shape [tokens], as all arrays."""
+    weights: NDArray[np.float32]
+    """Weight of each token in the loss: 1 for a reply that is learned, 0 for the first token."""
     entries: tuple[tuple[int, int], ...] = ()
     """First token of each notebook entry, and the one behind it."""
 
+    @property
+    def is_target(self) -> NDArray[np.bool_]:
+        """Marks the tokens that the model learns to write; the others are context."""
+        is_target: NDArray[np.bool_] = self.weights == 1.0
+        return is_target
 
-def encode(demonstration: Demonstration, tokenizer: PreTrainedTokenizerFast) -> Example:
-    """Return the tokens of the chat, as its template writes it, and which are targets."""
-    ids: list[Any] = []
-    is_target: list[bool] = []
-    entries: list[tuple[int, int]] = []
-    end = tokenizer.eos_token_id
-    for number, message in enumerate(demonstration.messages):
-        # Speech in it may spell a control token, which it is not.
-        encoded = tokenizer(message.content, split_special_tokens=True, return_offsets_mapping=True)
-        text = encoded["input_ids"]
-        ends = [end for _, end in encoded["offset_mapping"]]
-        # A mistake is context: the model reads it with its correction.
-        learned = message.role == "assistant" and number not in demonstration.only_read
-        if learned and (entry := split_entry(message.content)[0]):
-            first = len(ids) + 1
-            entries.append((first, first + bisect_left(ends, len(entry)) + 1))
-        ids += [tokenizer.convert_tokens_to_ids(f"<|{message.role}|>"), *text, end]
-        # The role token is given by the template; the text and the end token are written.
-        is_target += [False, *[learned] * (len(text) + 1)]
-    return Example(
-        np.array(ids, dtype=np.int32),
-        np.array(is_target),
-        tuple(entries),
-    )
+    def sequence(self, trained: NDArray[np.bool_], chat: int) -> TokenSequence:
+        """Return the tokens as the learner reads them; advantages are the weights of a token."""
+        positions = np.flatnonzero(trained)
+        # The author of a demonstration was certain: log p_old = 0.
+        certain = [0.0] * len(positions)
+        weights = self.weights[positions].tolist()
+        # The last token of a sequence is always a trained one.
+        ids = self.ids[: positions[-1] + 1].tolist()
+        return TokenSequence(chat, 0, ids, positions.tolist(), certain, certain, advantages=weights)
 
 
-def examples_of(
-    chats: Sequence[Demonstration], tokenizer: PreTrainedTokenizerFast, recipe: Recipe
-) -> list[Example]:
-    """Return the chats that fit into the context, as tokens."""
-    examples = [encode(chat, tokenizer) for chat in chats]
-    return [example for example in examples if len(example.ids) <= recipe.context_length]
+class DemonstrationEncoder:
+    """Tokenizer and chat template of a checkpoint, for demonstrations.
+
+    Raises UsageError for a folder without a usable tokenizer.
+    """
+
+    def __init__(self, folder: Path, architecture: Architecture, recipe: Recipe) -> None:
+        """Chats are cut after the last reply within the context of the recipe and the model."""
+        self._folder = folder
+        self.tokenizer = ChatTokenizer(folder, read_model_config(folder))
+        self._end = end_of_reply(self.tokenizer)
+        self._vocabulary = architecture.vocabulary
+        self._limit = min(recipe.context_length or architecture.context, architecture.context)
+        self._context_weight = recipe.context_weight
+
+    def examples(self, chats: Sequence[Demonstration]) -> list[Example]:
+        """Return the examples of all chats.
+
+        A chat has more than one if the template writes earlier replies differently, and none if no
+        reply is within the limit. Raises UsageError if the tokenizer has tokens that the model does
+        not have.
+        """
+        found = [e for number, chat in enumerate(chats) for e in self._of_chat(chat, number)]
+        largest = max((int(example.ids.max()) for example in found), default=0)
+        if largest >= self._vocabulary:
+            raise UsageError(
+                f"{self._folder}: the tokenizer has a token {largest}, but the model only "
+                f"{self._vocabulary} tokens; use the tokenizer.json of this model"
+            )
+        return found
+
+    def _of_chat(self, chat: Demonstration, number: int) -> Iterator[Example]:
+        ids, replies, entries = list[int](), list[slice](), list[tuple[int, int]]()
+        for prompt, reply, entry in self._replies(chat):
+            # What was read and written must be a prefix of the prompt, token by token. If not, the
+            # model answers in another context, and this is another example.
+            if prompt[: len(ids)] != ids:
+                yield self._example(number, ids, replies, entries)
+                replies, entries = [], []
+            first = len(prompt)
+            ids = prompt + reply
+            replies.append(slice(first, len(ids)))
+            if entry:
+                entries.append((first, first + entry))
+        if replies:
+            yield self._example(number, ids, replies, entries)
+
+    def _example(
+        self,
+        number: int,
+        ids: Sequence[int],
+        replies: Sequence[slice],
+        entries: Sequence[tuple[int, int]],
+    ) -> Example:
+        weights = np.full(len(ids), self._context_weight, dtype=np.float32)
+        weights[0] = 0.0  # Nothing predicts it.
+        for reply in replies:
+            weights[reply] = 1.0
+        return Example(number, np.array(ids, dtype=np.int32), weights, tuple(entries))
+
+    def _replies(self, chat: Demonstration) -> Iterator[tuple[list[int], list[int], int]]:
+        """Yield each reply to learn: the prompt, the reply, and the tokens of its notebook entry.
+
+        A reply has its end token, and a prompt is complete.
+        """
+        for number, message in enumerate(chat.messages):
+            # A mistake is context: the model reads it with its correction.
+            if message.role != "assistant" or number in chat.only_read:
+                continue
+            prompt = self.tokenizer.encode(chat.messages[:number])
+            reply = [*self.tokenizer.encode_answer(message.content), self._end]
+            if len(prompt) + len(reply) > self._limit:
+                return
+            entry, _ = split_entry(message.content)
+            yield prompt, reply, len(self.tokenizer.encode_answer(entry)) if entry else 0
 
 
-@dataclass(frozen=True, slots=True)
-class PaddedBatch:
-    """Chats of similar length, padded to the longest: all tensors are [chats, longest]."""
-
-    ids: torch.Tensor  # int64
-    weights: torch.Tensor  # float32: weight of the token in the loss, 0 for padding
-    is_target: torch.Tensor  # bool
-    entries: Sequence[tuple[int, int, int]] = ()
-    """Notebook entries: the chat, the first token, and the one behind the last."""
-    own_rows: float = 0.0
-    """Share of the chats in which the model reads rows of its own."""
-
-    def on(self, device: torch.device) -> PaddedBatch:
-        """Return the batch with its tensors on a device."""
-        tensors = {name: getattr(self, name).to(device) for name in ("ids", "weights", "is_target")}
-        return replace(self, **tensors)
+def end_of_reply(tokenizer: ChatTokenizer) -> int:
+    """Return the end token that the chat template writes after a reply, or the tokenizer's."""
+    probe = (Message("user", "a"), Message("assistant", "b"))
+    ids = tokenizer.encode(probe, add_generation_prompt=False)
+    return next((token for token in reversed(ids) if token in tokenizer.end_ids),
+                tokenizer.end_ids[0])  # fmt: skip
 
 
 def batches(
-    examples: Sequence[Example], recipe: Recipe, rng: np.random.Generator
-) -> Iterator[PaddedBatch]:
-    """Yield all examples once, in random order, in batches of at most `tokens_per_batch`."""
-    order = rng.permutation(len(examples))
-    # Sorted by length within pools of 512: little padding, and still another mix in each pass.
-    pools = [order[i : i + 512] for i in range(0, len(order), 512)]
-    for pool in pools:
-        by_length = sorted(pool, key=lambda i: len(examples[i].ids))
-        groups: list[list[Example]] = [[]]
-        for i in by_length:
-            # The new example is the longest, so it decides the padded size.
-            size = (len(groups[-1]) + 1) * len(examples[i].ids)
-            # An example that is too long for any batch gets one of its own.
-            if groups[-1] and size > recipe.tokens_per_batch:
-                groups.append([])
-            groups[-1].append(examples[i])
-        # Shuffled again, so that lengths do not rise within a pool.
-        for g in rng.permutation(len(groups)):
-            yield _pad(groups[g], recipe.context_weight)
+    examples: Sequence[Example], tokens: int, rng: np.random.Generator
+) -> Iterator[list[Example]]:
+    """Yield all examples once, in random order, in batches of at most `tokens` tokens.
 
-
-def _pad(group: Sequence[Example], context_weight: float) -> PaddedBatch:
-    import torch
-
-    # Padding has the token id 0 and the weight 0, and is no target.
-    longest = max(len(example.ids) for example in group)
-    ids = np.zeros((len(group), longest), dtype=np.int64)
-    weights = np.zeros((len(group), longest), dtype=np.float32)
-    is_target = np.zeros((len(group), longest), dtype=bool)
-    for row, example in enumerate(group):
-        length = len(example.ids)
-        ids[row, :length] = example.ids
-        weights[row, :length] = np.where(example.is_target, 1.0, context_weight)
-        is_target[row, :length] = example.is_target
-    return PaddedBatch(
-        torch.from_numpy(ids),
-        torch.from_numpy(weights),
-        torch.from_numpy(is_target),
-        [(row, *span) for row, example in enumerate(group) for span in example.entries],
-    )
-
-
-def largest_games(recipe: Recipe) -> list[Game]:
-    """Return the game of each stage with the most players: together they have all names."""
-    return [
-        make_game(
-            recipe.game,
-            **{
-                **recipe.options,
-                **stage.options,
-                **({"players": max(stage.players)} if stage.players else {}),
-            },
-        )
-        for stage in recipe.stages
-    ]
-
-
-def tokenizer_for(recipe: Recipe, corpus: Sequence[Demonstration]) -> PreTrainedTokenizerFast:
-    """Return a tokenizer for the recipe's game and the texts of the corpus."""
-    texts = [message.content for chat in corpus[:2000] for message in chat.messages]
-    # A model finds a name wherever it is if it has one token.
-    prefixes = ("",) if recipe.notebook else NAME_PREFIXES
-    names = [*names_of(largest_games(recipe)), *ends_of_rows(recipe)]
-    return make_tokenizer(texts, names, prefixes=prefixes)
-
-
-def ends_of_rows(recipe: Recipe) -> list[str]:
-    """Return what ends a row of the notebook; each is one token."""
-    if not recipe.notebook:
-        return []
-    tables = [placed_knowledge(game, 0).placement() for game in largest_games(recipe)]
-    return list(dict.fromkeys(end for table in tables for end in row_ends(table.places)))
-
-
-def row_tokens(recipe: Recipe, tokenizer: PreTrainedTokenizerFast) -> list[int]:
-    """Return the tokens that end the rows of the notebook."""
-    ids = tokenizer.get_vocab()
-    return [ids[end] for end in ends_of_rows(recipe)]
+    An example that is too long for any batch gets one of its own.
+    """
+    batch, size = list[Example](), 0
+    for number in rng.permutation(len(examples)):
+        example = examples[number]
+        if batch and size + len(example.ids) > tokens:
+            yield batch
+            batch, size = [], 0
+        batch.append(example)
+        size += len(example.ids)
+    if batch:
+        yield batch

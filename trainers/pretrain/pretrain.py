@@ -1,91 +1,217 @@
-"""`arena pretrain GAME`: train a small language model from scratch to imitate bots.
+"""`arena pretrain GAME`: train a small language model to imitate bots, from scratch or from a base.
 
 The model reads the same chats as any model (see `Chat`) and learns to write the action of the bot
-in its seat. The result is an ordinary Hugging Face checkpoint of the Qwen3 architecture.
+in its seat. The result is an ordinary Hugging Face checkpoint.
 """
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from shutil import copytree, ignore_patterns, rmtree
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from pydantic import JsonValue
+from pydantic import JsonValue, TypeAdapter
 
 from arena.core.errors import UsageError
 from arena.plugins.catalog import require
 from trainers.hosts.embedded import check_device
 from trainers.pretrain.corpus import Demonstration, play_games
-from trainers.pretrain.examples import (
-    PaddedBatch,
-    batches,
-    examples_of,
-    row_tokens,
-    tokenizer_for,
-)
 from trainers.pretrain.recipe import Recipe
-from trainers.pretrain.run import CurvePoint, HeldOut, PreparedStage, PretrainingRun, digest_of
 from trainers.rollouts.rollouts import first_deal
 
 if TYPE_CHECKING:
-    import torch
-    from transformers import PreTrainedTokenizerFast, Qwen3ForCausalLM
+    from trainers.pretrain.examples import Example
+    from trainers.pretrain.student import Student
 
-SAMPLED_GAMES = 40
+START = "start"
+"""Folder of the new model within that of its run, until the run is finished."""
+CHECKPOINT = "checkpoint"
+"""Folder of the newest measured weights within that of a run, until it is finished."""
+FACTS = "training.json"
+"""File of a checkpoint with the `PretrainingRun`."""
+FIGURES = "pretraining.json"
+"""File with the figures of a finished run."""
+SAMPLED_GAMES = 200
 """Games of each stage whose texts make the tokenizer, before the stages are played."""
-MEASURE_EVERY = 100
-"""Steps between points of the saved curve."""
+MEASURE_EVERY = 50
+"""Steps between points of the saved curve, after each of which a killed run continues."""
 HELD_OUT_GAMES = 60
 """Most games of a stage's tables that measure it."""
-MOST_MEASURED = 100
+MOST_MEASURED = 50
 """Held-out chats of a point: more would take as long as the steps between."""
+WARMUP = 0.1
+"""Most of a stage's steps in which its rates rise."""
+
+
+@dataclass(frozen=True, slots=True)
+class CurvePoint:
+    """One point of the learning curve."""
+
+    step: int
+    of: int
+    """Number of steps in all."""
+    seconds: int
+    """Time since the stage began, or was resumed."""
+    loss: float
+    """Mean cross-entropy of the last batch, in nats, by the weights of its tokens."""
+    held_out: float | None
+    """Mean cross-entropy of the target tokens of held-out chats, in nats; None: not measured."""
+    stage: int = 0
+    """Number of the stage of the curriculum, from 0."""
+    notebook: float | None = None
+    """Share of held-out notebook entries of which the model finds each token, given those before
+    it; None: not measured."""
+
+    def __str__(self) -> str:
+        figures = [f"step {self.step} of {self.of}: loss {self.loss:.3f}"]
+        if self.held_out is not None:
+            figures.append(f"held-out loss {self.held_out:.3f}")
+        if self.notebook is not None:
+            figures.append(f"{self.notebook:.0%} of notes right")
+        return ", ".join(figures)
 
 
 def pretrain(
     recipe: Recipe,
     out: Path,
     notify: Callable[[str], None] = print,
-    corpus: Sequence[Demonstration] | None = None,
-    finish: Sequence[Demonstration] = (),
     progress: Callable[[CurvePoint], None] = lambda _: None,
     resume: bool = False,
     device: str = "auto",
 ) -> dict[str, JsonValue]:
     """Write a checkpoint to `out`, and return the figures of the run, which are saved beside it.
 
-    The chats are those of the recipe's games, mostly winners', or of `corpus`; those of `finish`
-    are read once, after all others. `resume` continues the run in `out` after its last measured
-    step. A model with a hidden size of at most 64 is trained in one thread: the same recipe gives
-    the same weights to the bit. With the threads of larger ones the last bits may differ.
+    `resume` continues the run in `out` after its last measured step; on the same machine its
+    weights are then those of an unbroken run, to the bit. A model with a hidden size of at most 64
+    is trained in one thread: the same recipe gives the same weights to the bit. With the threads of
+    larger ones the last bits may differ.
 
     Raises:
         MissingDependency: the extra is not installed.
-        UsageError: no such device, no run of this recipe to resume, or no chat is short enough.
+        UsageError: no such device, no run of this recipe to resume, the base model or its tokenizer
+            cannot be used, or no chat is short enough.
+        ArenaError: a file cannot be written, or the gradient is not finite.
     """
-    require("pretraining", ("torch", "transformers", "tokenizers"), "train")
+    require("pretraining", ("torch", "tokenizers", "safetensors"), "train")
     check_device(device)
-    import torch
+    from trainers.pretrain.student import Student
 
-    from backends.embedded.layers import update_threads
+    run = start_run(recipe, out, resume)
+    out.mkdir(parents=True, exist_ok=True)
+    started = time.perf_counter() - run.seconds
+    student = Student(recipe, Path(recipe.base_model or _new_model(recipe, out, resume)), device)
+    notify(f"{student.parameters / 1e6:.2f} M parameters are trained")
+    if resume:
+        student.learner.load(out / CHECKPOINT)
+    for number in range(run.stage, len(recipe.stages)):
+        stage = prepare(recipe, number, student)
+        notify(f"{stage.chats} chats of {recipe.stages[number].games} games")
+        for point in training_steps(recipe, number, stage, student, run.step):
+            progress(point)
+            if point.held_out is None:
+                continue
+            notify(str(point))
+            seconds = time.perf_counter() - started
+            run = replace(run, curve=(*run.curve, point), step=point.step, seconds=seconds)
+            if point.step == point.of:
+                run = replace(run, stage=number + 1, step=0, chats=run.chats + stage.chats)
+            student.learner.save(out / CHECKPOINT, asdict(run))
+    figures: dict[str, JsonValue] = {
+        "recipe": run.recipe,
+        "chats": run.chats,
+        "parameters": student.parameters,
+        "seconds": round(time.perf_counter() - started),
+        "curve": [asdict(point) for point in run.curve],
+    }
+    finish(out, figures)
+    return figures
 
-    run = PretrainingRun.start(out, {"recipe": asdict(recipe)}, resume)
-    torch.manual_seed(recipe.seed)
-    torch.set_num_threads(update_threads(recipe.hidden_size))
-    can_resume = corpus is None  # Chats that are given would be missing in a resumed run.
-    if corpus is None and len(recipe.stages) == 1:
-        corpus = play_stage(recipe, 0)
-    sample = corpus
-    if sample is None:
+
+def finish(out: Path, figures: Mapping[str, JsonValue]) -> None:
+    """Make a run's last checkpoint the content of its folder, beside the figures."""
+    from trainers.algorithms.checkpoint_files import OPTIMIZER, merge_checkpoint
+
+    last = out / CHECKPOINT
+    merge_checkpoint(last)
+    # Each file replaces the one of a process that was killed here.
+    copytree(last, out, dirs_exist_ok=True, ignore=ignore_patterns(OPTIMIZER, FACTS))
+    (out / FIGURES).write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
+    for made in (CHECKPOINT, START):
+        rmtree(out / made, ignore_errors=True)
+
+
+def _new_model(recipe: Recipe, out: Path, resume: bool) -> Path:
+    """Return the folder of the model from which the run starts."""
+    from trainers.pretrain.new_model import write_new_model
+
+    start = out / START
+    if not resume:
         stages = range(len(recipe.stages))
         sample = [chat for n in stages for chat in play_stage(recipe, n, SAMPLED_GAMES)]
-    tokenizer = tokenizer_for(recipe, sample)
-    model = new_model(recipe, tokenizer)
-    student = NewModel.of(model, recipe, device, tokenizer, notify, corpus, finish)
-    notify(f"{len(tokenizer)} tokens, {student.parameters / 1e6:.2f} M parameters")
-    return run.complete(student, out, MEASURE_EVERY, notify, progress, can_resume)
+        rmtree(start, ignore_errors=True)
+        write_new_model(recipe, sample, start)
+    return start
+
+
+@dataclass(frozen=True, slots=True)
+class PretrainingRun:
+    """Where a run is: it continues from here, to the bit on the same machine."""
+
+    recipe: dict[str, JsonValue]
+    """All settings that decide the result, as JSON."""
+    stage: int = 0
+    step: int = 0
+    """Steps done of this stage."""
+    chats: int = 0
+    """Chats of the stages before."""
+    seconds: float = 0.0
+    curve: tuple[CurvePoint, ...] = ()
+
+
+def start_run(recipe: Recipe, out: Path, resume: bool) -> PretrainingRun:
+    """Return a new run for an empty folder, or with `resume` the one that is in the folder.
+
+    Raises UsageError if the folder holds something, or a run that cannot be continued.
+    """
+    run = PretrainingRun(json.loads(json.dumps(asdict(recipe))))
+    if not resume:
+        # A run that was killed before its first measured step has left a new model behind.
+        if out.exists() and (not out.is_dir() or {p.name for p in out.iterdir()} - {START}):
+            raise UsageError(
+                f"--out {out}: there is something already; --resume continues a run, or name a new "
+                "folder"
+            )
+        return run
+    try:
+        stored = (out / CHECKPOINT / FACTS).read_text(encoding="utf-8")
+    except OSError:
+        raise UsageError(
+            f"--resume: {out} holds no interrupted run; leave --resume out to start one"
+        ) from None
+    found = TypeAdapter(PretrainingRun).validate_json(stored)
+    ours, theirs = _flat(run.recipe), _flat(found.recipe)
+    differ = [name for name in sorted(ours | theirs) if ours.get(name) != theirs.get(name)]
+    if differ:
+        texts = (f"{name}: {theirs.get(name)}, now {ours.get(name)}" for name in differ)
+        raise UsageError(
+            f"--resume: {out} was started with other settings: {'; '.join(texts)}; use the same "
+            "settings, or name a new --out"
+        )
+    return found
+
+
+def _flat(recipe: Mapping[str, Any]) -> dict[str, JsonValue]:
+    """Return all settings by name, those of a stage with its number."""
+    flat = dict(recipe)
+    for number, stage in enumerate(flat.pop("stages"), start=1):
+        flat |= {f"{name} of stage {number}": value for name, value in stage.items()}
+    return flat
 
 
 def play_stage(recipe: Recipe, number: int, games: int | None = None) -> list[Demonstration]:
@@ -99,7 +225,7 @@ def play_stage(recipe: Recipe, number: int, games: int | None = None) -> list[De
 def held_out_chats(recipe: Recipe, number: int) -> list[Demonstration]:
     """Return the chats of games of a stage's tables with deals that no stage learns."""
     stage = recipe.stages[number]
-    games = min(HELD_OUT_GAMES, max(1, stage.games // 50))
+    games = min(HELD_OUT_GAMES, max(4, stage.games // 20))
     # Behind the deals of all stages.
     first = _first_deal(recipe, len(recipe.stages)) + number * HELD_OUT_GAMES
     return list(play_games(recipe, stage, range(first, first + games)))
@@ -110,216 +236,61 @@ def _first_deal(recipe: Recipe, number: int) -> int:
     return first_deal(recipe.seed) + sum(stage.games for stage in recipe.stages[:number])
 
 
-def new_model(recipe: Recipe, tokenizer: PreTrainedTokenizerFast) -> Qwen3ForCausalLM:
-    """Return a model of the recipe's size with random weights from torch's generator."""
-    from transformers import Qwen3Config, Qwen3ForCausalLM
-
-    return Qwen3ForCausalLM(
-        Qwen3Config(  # type: ignore[call-arg]
-            # Rounded up: matrices with a multiple of 32 rows multiply faster.
-            vocab_size=math.ceil(len(tokenizer) / 32) * 32,
-            hidden_size=recipe.hidden_size,
-            num_hidden_layers=recipe.layers,
-            num_attention_heads=recipe.heads,
-            num_key_value_heads=recipe.heads,
-            head_dim=recipe.head_dim,
-            intermediate_size=recipe.mlp_size,
-            max_position_embeddings=recipe.context_length,
-            rope_parameters={"rope_type": "default", "rope_theta": 10_000.0},
-            tie_word_embeddings=True,
-            eos_token_id=tokenizer.eos_token_id,
-            pad_token_id=tokenizer.pad_token_id,
-            bos_token_id=None,
-            attn_implementation="sdpa",
-        )
-    )
-
-
 @dataclass(frozen=True, slots=True)
-class NewModel:
-    """A model from scratch in training: a `Student`."""
+class PreparedStage:
+    """The batches of a stage, in their order, and what measures it."""
 
-    model: Any
-    recipe: Recipe
-    tokenizer: PreTrainedTokenizerFast
-    optimizers: Sequence[torch.optim.Optimizer]
-    row_ends: torch.Tensor
-    """Tokens that end the rows of a notebook: bool, [vocabulary]."""
-    notify: Callable[[str], None]
-    corpus: Sequence[Demonstration] | None
-    """Chats of the only stage; None: those of the recipe's games."""
-    finish: Sequence[Demonstration]
-    """Chats that are read once, after all others of a stage."""
-    validation: list[PaddedBatch] = field(default_factory=list)
-
-    @staticmethod
-    def of(
-        model: Any,
-        recipe: Recipe,
-        device: str,
-        tokenizer: PreTrainedTokenizerFast,
-        notify: Callable[[str], None] = print,
-        corpus: Sequence[Demonstration] | None = None,
-        finish: Sequence[Demonstration] = (),
-    ) -> NewModel:
-        """Return a model with new optimizers."""
-        import torch
-
-        from backends.embedded.layers import chosen_device
-
-        model.to(chosen_device(device))
-        ends = torch.zeros(model.config.vocab_size, dtype=torch.bool, device=model.device)
-        ends[row_tokens(recipe, tokenizer)] = True
-        optimizers = _optimizers(model, recipe)
-        return NewModel(model, recipe, tokenizer, optimizers, ends, notify, corpus, finish)
-
-    @property
-    def stages(self) -> int:
-        return len(self.recipe.stages)
-
-    @property
-    def parameters(self) -> int:
-        return sum(p.numel() for p in self.model.parameters())
-
-    def prepare(self, stage: int) -> PreparedStage[PaddedBatch]:
-        recipe, part = self.recipe, self.recipe.stages[stage]
-        played = play_stage(recipe, stage) if self.corpus is None else self.corpus
-        self.notify(f"{len(played)} chats of {part.games} games")
-        examples, last = (examples_of(c, self.tokenizer, recipe) for c in (played, self.finish))
-        if self.corpus is None:
-            held_out = examples_of(held_out_chats(recipe, stage), self.tokenizer, recipe)
-        else:
-            count = max(1, len(examples) // 50)
-            held_out, examples = examples[:count], examples[count:]
-        if not examples or not held_out:
-            raise UsageError(
-                f"no chat of {recipe.game} fits into the context of {recipe.context_length} tokens"
-            )
-        # One generator for all passes, so that each has another order.
-        rng = np.random.default_rng([recipe.seed, stage] if stage else recipe.seed)
-        plan = [
-            replace(batch, own_rows=part.own_rows)
-            for each in (*[examples] * part.epochs, last)
-            for batch in batches(each, recipe, rng)
-        ]
-        # A generator of its own: the number of held-out chats does not change the order.
-        self.validation[:] = batches(held_out[:MOST_MEASURED], recipe, np.random.default_rng(0))
-        digest = digest_of(batch.ids.numpy() for batch in plan)
-        return PreparedStage(plan, len(examples), recipe.warmup_steps, digest)
-
-    def state(self) -> dict[str, Any]:
-        states = {f"optimizer {n}": o.state_dict() for n, o in enumerate(self.optimizers)}
-        return {"model": self.model.state_dict()} | states
-
-    def load(self, state: Mapping[str, Any]) -> None:
-        self.model.load_state_dict(state["model"])
-        for number, optimizer in enumerate(self.optimizers):
-            optimizer.load_state_dict(state[f"optimizer {number}"])
-
-    def save(self, out: Path) -> None:
-        # transformers and vLLM load the folder.
-        self.model.save_pretrained(out)
-        self.tokenizer.save_pretrained(out)
-
-    def learn(self, batch: PaddedBatch, factor: float) -> float:
-        import torch
-
-        for group in (group for optimizer in self.optimizers for group in optimizer.param_groups):
-            # `lr` is overwritten at each step; `peak` keeps the rate of the recipe.
-            group["lr"] = group["peak"] * factor
-        # Weighted mean over predicted tokens: sum(w * cross-entropy) / sum(w). The first token of
-        # a chat is not predicted.
-        batch = batch.on(self.model.device)
-        weights = batch.weights[:, 1:]
-        states = _states(self.model, self.with_own_rows(batch).ids)
-        losses = _cross_entropies(self.model.lm_head(states[:, :-1]), batch)
-        loss = (losses * weights).sum() / weights.sum()
-        self.model.zero_grad(set_to_none=True)
-        loss.backward()  # type: ignore[no-untyped-call]
-        parameters = [p for o in self.optimizers for g in o.param_groups for p in g["params"]]
-        torch.nn.utils.clip_grad_norm_(parameters, 1.0)
-        for optimizer in self.optimizers:
-            optimizer.step()
-        return loss.item()
-
-    def with_own_rows(self, batch: PaddedBatch) -> PaddedBatch:
-        """Return the batch to read: some chats have the rows that the model draws itself.
-
-        The targets stay the right rows, so that the model learns to read its notebook as it will
-        find it in play (scheduled sampling: Bengio et al. 2015, arXiv:1506.03099, and in parallel
-        Mihaylova and Martins 2019, arXiv:1906.07651).
-        """
-        import torch
-
-        if not batch.own_rows:
-            return batch
-        # Seeded by the batch, so that a resumed run draws the same.
-        drawing = torch.Generator(self.model.device).manual_seed(int(batch.ids.sum()))
-        draws = torch.rand(len(batch.ids), generator=drawing, device=self.model.device)
-        chosen = draws < batch.own_rows
-        written = self.row_ends[batch.ids] & chosen[:, None]
-        if not written.any():
-            return batch
-        with torch.no_grad():
-            # Position t predicts token t + 1. No chat begins with a row.
-            states = _states(self.model, batch.ids[chosen])[:, :-1][written[chosen][:, 1:]]
-            logits = self.model.lm_head(states).masked_fill(~self.row_ends, -torch.inf)
-        ids = batch.ids.clone()
-        ids[written] = torch.multinomial(logits.softmax(-1), 1, generator=drawing)[:, 0]
-        return replace(batch, ids=ids)
-
-    def measure(self) -> HeldOut:
-        import torch
-
-        total, count = 0.0, 0
-        entries = list[bool]()
-        with torch.inference_mode():
-            for held_out in self.validation:
-                batch = held_out.on(self.model.device)
-                # Without the first token, which is not predicted. Sums and not means are added up,
-                # so each token has the same weight, whatever its batch.
-                targets, states = batch.is_target[:, 1:], _states(self.model, batch.ids)
-                logits = self.model.lm_head(states[:, :-1])
-                total += float(_cross_entropies(logits, batch)[targets].sum())
-                count += int(targets.sum())
-                right = (logits.argmax(-1) == batch.ids[:, 1:]).cpu()
-                # Position t predicts token t + 1.
-                entries += (
-                    bool(right[row, first - 1 : end - 1].all()) for row, first, end in batch.entries
-                )
-        notebook = round(sum(entries) / len(entries), 4) if entries else None
-        return HeldOut(total / count, notebook)
+    plan: Sequence[Sequence[Example]]
+    held_out: Sequence[Example]
+    chats: int
+    """Number of chats that are learned."""
 
 
-def _optimizers(model: Any, recipe: Recipe) -> list[torch.optim.Optimizer]:
-    """Return Muon for the matrices of layers, and AdamW for embeddings and norms."""
-    import torch
+def prepare(recipe: Recipe, number: int, student: Student) -> PreparedStage:
+    """Play the games of a stage. Raises UsageError if no chat has a reply within the context."""
+    from trainers.pretrain.examples import batches
 
-    from trainers.pretrain.muon import Muon
-
-    named = list(model.named_parameters())
-    matrices = [p for n, p in named if p.ndim == 2 and "embed" not in n]
-    others = [p for n, p in named if p.ndim != 2 or "embed" in n]
-    muon = {"params": matrices, "lr": recipe.muon_rate, "peak": recipe.muon_rate}
-    adam = {"params": others, "lr": recipe.learning_rate, "peak": recipe.learning_rate}
-    return [Muon([muon]), torch.optim.AdamW([adam], betas=(0.9, 0.98), weight_decay=0.0)]
-
-
-def _states(model: Any, ids: torch.Tensor) -> torch.Tensor:
-    """Return the state at each token, [chats, longest, width]."""
-    # Padding is on the right, where causal attention hides it from the chat, and has weight 0.
-    states: torch.Tensor = model.model(input_ids=ids).last_hidden_state
-    return states
+    played = play_stage(recipe, number)
+    examples = student.encoder.examples(played)
+    held_out = student.encoder.examples(held_out_chats(recipe, number))[:MOST_MEASURED]
+    if not examples or not held_out:
+        raise UsageError(
+            f"no chat of {recipe.game} has a reply within the context; give a larger "
+            "--max-context-tokens or a model with a longer context"
+        )
+    # One generator for all passes, so that each has another order.
+    rng = np.random.default_rng([recipe.seed, number])
+    passes = range(recipe.stages[number].epochs)
+    plan = [each for _ in passes for each in batches(examples, recipe.tokens_per_batch, rng)]
+    return PreparedStage(plan, held_out, len(played))
 
 
-def _cross_entropies(logits: torch.Tensor, batch: PaddedBatch) -> torch.Tensor:
-    """Return the cross-entropy of each token but the first, in nats: [chats, longest - 1].
+def training_steps(
+    recipe: Recipe, number: int, stage: PreparedStage, student: Student, first: int
+) -> Iterator[CurvePoint]:
+    """Train on the batches of stage `number` in order, and yield a point after each step.
 
-    Position t of `logits` predicts token t + 1: [chats, longest - 1, vocabulary].
+    The learning rate depends on the number of batches. The held-out loss is measured every
+    `MEASURE_EVERY` steps, and after the last. `first` steps are done already.
     """
-    import torch
+    started, steps, settings = time.perf_counter(), len(stage.plan), recipe.stages[number]
+    warmup = min(recipe.warmup_steps, round(WARMUP * steps))
+    for step in range(first, steps):
+        factor = settings.rate * rate_factor(step, steps, warmup)
+        loss = student.learn(stage.plan[step], factor, settings.own_rows)
+        done, held_out, notebook = step + 1, None, None
+        if done % MEASURE_EVERY == 0 or done == steps:
+            held_out, notebook = student.measure(stage.held_out)
+            held_out = round(held_out, 4)
+        seconds = round(time.perf_counter() - started)
+        yield CurvePoint(done, steps, seconds, round(loss, 4), held_out, number, notebook)
 
-    # -log p of the next token. The classes must be on axis 1: [chats, vocabulary, longest - 1].
-    return torch.nn.functional.cross_entropy(
-        logits.transpose(1, 2), batch.ids[:, 1:], reduction="none"
-    )
+
+def rate_factor(step: int, steps: int, warmup: int) -> float:
+    """Return the factor on the learning rate: linear warm-up, then a cosine down to 1/50."""
+    # (step + 1): the first step has a rate above 0, step warmup - 1 the full one.
+    if step < warmup:
+        return (step + 1) / warmup
+    done = (step - warmup) / max(1, steps - warmup)
+    # 0.02 + 0.98 (1 + cos(pi x)) / 2, for x from 0 to 1.
+    return 0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * done))

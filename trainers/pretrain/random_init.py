@@ -9,49 +9,26 @@ on Kuhn poker, training then makes it bet with every card, and it stays there.
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from arena.agents.agent import Seat
-from arena.agents.seating import make_agent
-from arena.core.event import Decision
 from arena.core.game import Game
-from arena.core.observation import Observation, TextLevel
-from trainers.pretrain.corpus import MAX_WHOLE_ACTIONS, Demonstration, MakeAgent, demonstrations
-from trainers.pretrain.pretrain import pretrain
+from arena.core.observation import TextLevel
+from trainers.pretrain.corpus import HABIT, MAX_WHOLE_ACTIONS, demonstrations
+from trainers.pretrain.pretrain import CurvePoint, pretrain
 from trainers.pretrain.recipe import Recipe, Stage
-from trainers.pretrain.run import CurvePoint
 from trainers.rollouts.rollouts import first_deal
 
 DECISIONS = 6_000
 """Decisions read in each pass, for any game: more games are played of short ones."""
 PROBED_GAMES = 10
 """Games played to estimate the number of decisions per game."""
-FAVOURITE_ODDS = 10
-"""Odds of the favourite action against each other action."""
-
+EVEN_RATE = 0.1
+"""Factor on the rates in games of `bot:random`: at more of it, the cards are forgotten."""
 
 Progress = Callable[[str, int, int], None]
 """Called with the part of the work, its finished units and all of them."""
-
-
-class HabitBot:
-    """Bot that decides at random, with fixed odds for each situation."""
-
-    def __init__(self, seed: int, seat: Seat) -> None:
-        self._seed = seed
-        self._rng = seat.rng
-
-    async def act(self, observation: Observation) -> Decision:
-        legal = observation.legal_actions
-        # A generator of the situation alone: all that the seat has seen decides the favourite.
-        situation = random.Random(f"{self._seed} {observation.player} {observation.events!r}")
-        odds = [1] * len(legal)
-        # p(favourite) = 10 / (10 + n - 1) with n legal actions.
-        odds[situation.randrange(len(legal))] = FAVOURITE_ODDS
-        return Decision(self._rng.choices(legal, odds)[0])
 
 
 def make_random_init(
@@ -68,61 +45,37 @@ def make_random_init(
     actions. A game with hundreds of them (Cluedo) gets a larger model, which takes minutes. The
     model reads texts of one level only. Raises MissingDependency without the extra.
     """
-    recipe = random_init_recipe(game, seed, text_level)
-    # Deals after those of the first games, half as many.
-    [stage] = recipe.stages
-    games, more = stage.games, stage.games // 2
-
-    def play(make_bot: MakeAgent, deals: range) -> list[Demonstration]:
-        chats: list[Demonstration] = []
-        for deal in deals:
-            chats += _play(recipe, make_bot, deal, 1)
-            progress("games", deal + 1, games + more)
-        return chats
-
-    # All these bots have the same habits; they ignore the SPEC.
-    habits = play(lambda _, seat: HabitBot(recipe.seed, seat), range(games))
-    even = play(make_agent, range(games, games + more))
 
     def show(point: CurvePoint) -> None:
-        progress("training", point.step, point.of)
+        progress(f"training, part {point.stage + 1} of 2", point.step, point.of)
 
-    pretrain(recipe, folder, notify, habits, finish=even, progress=show)
+    pretrain(random_init_recipe(game, seed, text_level), folder, notify, show)
     return folder
 
 
 def random_init_recipe(game: Game, seed: int = 0, text_level: TextLevel = "notes") -> Recipe:
     """Return the settings of `make_random_init`."""
+    habits = Stage(PROBED_GAMES, epochs=2, bots={HABIT: 1.0})
     recipe = Recipe(
         game=game.name,
         options=game.options.model_dump(),
         levels={text_level: 1.0},
-        bots={text_level: {"random": 1.0}},
-        stages=(Stage(PROBED_GAMES),),
+        stages=(habits,),
         # Leaving losers out would teach how to win.
         losers=1.0,
         seed=seed,
         warmup_steps=20,
-        muon_rate=1e-2,
+        muon_factor=10 / 3,
         context_weight=0.03,
     )
     if len(game.actions) <= MAX_WHOLE_ACTIONS:
         recipe = replace(
             recipe, tokens_per_batch=512, hidden_size=64, layers=2, head_dim=32, mlp_size=192
         )
-    probed = _play(recipe, make_agent, 0, PROBED_GAMES)
+    deals = range(first_deal(seed), first_deal(seed) + PROBED_GAMES)
+    probed = [chat for deal in deals for chat in demonstrations(recipe, habits, deal)]
     decisions = sum(message.role == "assistant" for one in probed for message in one.messages)
     # DECISIONS / (decisions per game), as the probed games estimate it.
-    games = round(DECISIONS * PROBED_GAMES / decisions)
-    return replace(recipe, stages=(Stage(max(200, games), epochs=2),))
-
-
-def _play(recipe: Recipe, make_bot: MakeAgent, first: int, games: int) -> list[Demonstration]:
-    """Return the chats of all seats."""
-    first += first_deal(recipe.seed)
-    [stage] = recipe.stages
-    return [
-        demonstration
-        for seed in range(first, first + games)
-        for demonstration in demonstrations(recipe, stage, seed, make_bot)
-    ]
+    games = max(200, round(DECISIONS * PROBED_GAMES / decisions))
+    even = Stage(games // 2, bots={"random": 1.0}, rate=EVEN_RATE)
+    return replace(recipe, stages=(replace(habits, games=games), even))

@@ -11,10 +11,12 @@ from arena.agents.seating import bot_names, default_opponent
 from arena.core.errors import UsageError
 from arena.core.game import Game
 from arena.core.observation import TextLevel
-from arena.llm.config import Config, setting
 from arena.plugins.catalog import make_game
 from trainers.config.config import Precision
 from trainers.pretrain.notebook import placed_knowledge
+
+LONGEST_CHAT = 11_500
+"""About 1,600 tokens of a chat: a context of 2,048 with room for a reply."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,10 @@ class Stage:
     """Share of chats in which the notebook reads what the model would have written."""
     epochs: int = 1
     """Passes over the games."""
+    bots: Mapping[str, float] = field(default_factory=dict)
+    """Imitated bots with their weights; empty: those of the recipe."""
+    rate: float = 1.0
+    """Factor on the learning rates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +63,14 @@ class Recipe:
     levels: Mapping[TextLevel, float] = field(
         default_factory=lambda: {"events": 0.3, "notes": 0.3, "deductions": 0.4}
     )
-    stages: tuple[Stage, ...] = (Stage(3600, {2: 0.05, 3: 0.2, 4: 0.35, 5: 0.2, 6: 0.2}, epochs=2),)
-    rebuilt: float = 0.25
-    """Share of chats that are rebuilt at some decision, like a fresh one in play."""
+    stages: tuple[Stage, ...] = (
+        Stage(
+            3600,
+            {2: 0.05, 3: 0.2, 4: 0.35, 5: 0.2, 6: 0.2},
+            longest_chat=LONGEST_CHAT,
+            epochs=2,
+        ),
+    )
     losers: float = 0.3
     """Share of the chats of losing seats that are kept. Only winners show how to end a game."""
     notebook: bool = False
@@ -69,29 +80,37 @@ class Recipe:
     form of models made from scratch, whose chat template turns the other form into it."""
     seed: int = 0
     tokens_per_batch: int = 4096
+    """Tokens per step of the optimizers."""
     learning_rate: float = 3e-3
     """Peak for embeddings and norms (AdamW)."""
-    muon_rate: float = 3e-3
-    """Peak for the matrices (Muon, scaled to AdamW's root mean square)."""
+    muon_factor: float = 1.0
+    """Factor on the rate for matrices (Muon, scaled to AdamW's root mean square); 0: AdamW's."""
     warmup_steps: int = 100
-    """Steps at the beginning of each stage in which the rates rise."""
+    """Most steps at the beginning of each stage in which the rates rise: at most a tenth of it."""
+    precision: Precision | None = None
+    """Numbers of the passes; None: bf16 on CUDA, else float32."""
     context_weight: float = 0.1
     """Weight in the loss of a token that is read; a token to be written has weight 1."""
+    context_length: int = 2048
+    """Chats are cut after the last reply within; 0: the model's."""
+    base_model: str = ""
+    """Folder of the checkpoint to teach; empty: a new model of the sizes below."""
+    lora_rank: int = 0
+    """Rank of a LoRA adapter on the base model; 0: all weights are trained."""
     hidden_size: int = 128
     layers: int = 4
     heads: int = 2
     head_dim: int = 64
     mlp_size: int = 384
-    context_length: int = 2048
 
 
+TAUGHT_TOKENS = 16_384
+"""Tokens per step for a model that exists."""
 SMALL = {"suspects": 3, "weapons": 3, "rooms": 3}
 MIDDLE = {"suspects": 4, "weapons": 4, "rooms": 5}
 FULL_TABLES = {3: 0.25, 4: 0.4, 5: 0.2, 6: 0.15}
 AS_PLAYED = {"novice": 0.6, "novice detective": 0.2, "detective": 0.2}
 """Opponents in the games that are played: games against novices last longest."""
-LONGEST_NOTED_CHAT = 11_500
-"""About 1,600 tokens of a chat with a notebook: a context of 2,048 with room for a reply."""
 NAMES = "names_seed"
 
 NOTEBOOK_STAGES = (
@@ -105,19 +124,11 @@ NOTEBOOK_STAGES = (
         FULL_TABLES,
         others=AS_PLAYED,
         redrawn=NAMES,
-        longest_chat=LONGEST_NOTED_CHAT,
+        longest_chat=LONGEST_CHAT,
         own_rows=0.5,
     ),
 )
 """Curriculum for a notebook: small decks, other names, the full deck, and the tables of play."""
-CARDS: Mapping[str, JsonValue] = {"variant": "cards"}
-BOARD_STAGES = (
-    # Deductions are the same as with cards alone, whose games are half as long.
-    *(replace(s, options={**s.options, **CARDS}) for s in NOTEBOOK_STAGES[:3]),
-    replace(NOTEBOOK_STAGES[3], options=CARDS, games=2500, epochs=1),
-    replace(NOTEBOOK_STAGES[4], redrawn="", longest_chat=2 * LONGEST_NOTED_CHAT),
-)
-"""Curriculum for a notebook on the board, where the names are printed."""
 
 
 def make_recipe(
@@ -134,8 +145,8 @@ def make_recipe(
 
     The option `players` replaces the mix of player numbers. With `notebook` the model learns to
     write what follows from the events, at the text level `events`, in Cluedo from the bot
-    `detective` and by a curriculum unless `games`, `epochs` or other `options` than `players` and
-    `variant` are given.
+    `detective` and by a curriculum unless `games`, `epochs` or other `options` than `players` are
+    given.
 
     Raises UsageError if there is no such game, option or bot, or no exact knowledge to learn from.
     """
@@ -146,29 +157,18 @@ def make_recipe(
         placed_knowledge(made, 0)
         levels = {level or "events": 1.0}
         bot = bot or ("detective" if is_default else "")
-        # Losers know as much as winners, and a chat never forgets its notebook.
-        recipe = replace(recipe, notebook=True, losers=1.0, rebuilt=0.0)
+        recipe = replace(recipe, notebook=True, losers=1.0)  # Losers know as much as winners.
     [stage] = recipe.stages
     stage = replace(stage, games=games or stage.games, epochs=epochs or stage.epochs)
     if not is_default or "players" in options:
         stage = replace(stage, players={})  # The mix of numbers suits the recipe's own game only.
     recipe = replace(recipe, game=game, options=options, levels=levels, stages=(stage,))
-    if notebook and is_default and games is epochs is None:
-        recipe = _with_curriculum(recipe)
-    return replace(recipe, bots=imitated_bots(made, tuple(levels), bot))
-
-
-def _with_curriculum(recipe: Recipe) -> Recipe:
-    """Return a recipe of Cluedo with its curriculum, if there is one for its options."""
     # `arena train` names all options. Each stage draws its own number of players.
-    usual = make_game(recipe.game).options.model_dump(mode="json")
-    changed = {name for name, value in recipe.options.items() if value != usual[name]}
-    if not changed <= {"players", "variant"}:
-        return recipe
-    if "variant" not in changed:
-        return replace(recipe, stages=NOTEBOOK_STAGES)
-    # A game on the board takes about twice as many tokens as one with cards alone.
-    return replace(recipe, stages=BOARD_STAGES, context_length=2 * recipe.context_length)
+    usual = make_game(game).options.model_dump(mode="json") | {"players": options.get("players")}
+    is_usual = is_default and all(usual[name] == value for name, value in options.items())
+    if notebook and is_usual and games is epochs is None:
+        recipe = replace(recipe, stages=NOTEBOOK_STAGES)
+    return replace(recipe, bots=imitated_bots(made, tuple(levels), bot))
 
 
 def imitated_bots(
@@ -189,25 +189,25 @@ def imitated_bots(
     return {level: {name: 1.0} for level in levels}
 
 
-TEACHING = "With --base-model"
+def teaching(
+    recipe: Recipe,
+    base_model: str,
+    lora_rank: int = 0,
+    learning_rate: float | None = None,
+    max_context_tokens: int = 0,
+) -> Recipe:
+    """Return a recipe that teaches a model that exists, by the chats of `arena play`.
 
-
-class TeachSettings(Config):
-    """Settings of a run with an existing model, beside the games."""
-
-    lora_rank: int = setting(0, TEACHING, ge=0, le=512)
-    """Rank of a LoRA adapter. 0: all weights."""
-    learning_rate: float | None = setting(None, TEACHING, gt=0)
-    """Peak. Default: 1e-3 for LoRA, 5e-5 for all weights."""
-    batch_size: int = setting(16, TEACHING, ge=1)
-    """Chats per step of the optimizer."""
-    max_context_tokens: int = setting(0, TEACHING, ge=0)
-    """Cut a chat after the last reply within. Default: the model's."""
-    precision: Precision = setting("float32", TEACHING)
-    """Numbers of the forward and backward pass. bf16 is faster on a processor that multiplies in
-    it."""
-
-    @property
-    def rate(self) -> float:
-        """The peak learning rate. An adapter starts at 0 and needs a larger one."""
-        return self.learning_rate or (1e-3 if self.lora_rank else 5e-5)
+    Only replies have a weight. An adapter starts at 0 and needs a larger rate.
+    """
+    return replace(
+        recipe,
+        as_played=True,
+        base_model=base_model,
+        lora_rank=lora_rank,
+        learning_rate=learning_rate or (1e-3 if lora_rank else 5e-5),
+        muon_factor=0.0,
+        tokens_per_batch=TAUGHT_TOKENS,
+        context_weight=0.0,
+        context_length=max_context_tokens,
+    )

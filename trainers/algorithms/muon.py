@@ -1,10 +1,9 @@
-"""Optimizer of the matrices of a model from scratch."""
+"""Muon: an optimizer for matrices, with which a model from scratch learns in fewer steps."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -27,10 +26,10 @@ class Muon(torch.optim.Optimizer):
     """
 
     def __init__(
-        self, groups: Iterable[dict[str, Any]], lr: float = 1e-3, momentum: float = 0.95
+        self, matrices: Iterable[Tensor], lr: float = 1e-3, momentum: float = 0.95
     ) -> None:
-        """`groups` hold parameters with two axes only."""
-        super().__init__(groups, {"lr": lr, "momentum": momentum})
+        """`matrices` have two axes."""
+        super().__init__(matrices, {"lr": lr, "momentum": momentum})
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]

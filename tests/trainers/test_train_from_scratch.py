@@ -15,7 +15,7 @@ from arena.plugins.catalog import make_game
 from backends.embedded.sampler import Sampler
 from games.kuhn_poker.game import KuhnPoker, Moved
 from trainers.pretrain.corpus import demonstrations
-from trainers.pretrain.random_init import make_random_init, random_init_recipe
+from trainers.pretrain.pretrain import make_random_init, random_init_recipe
 
 KUHN = KuhnPoker()
 

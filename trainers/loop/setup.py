@@ -23,8 +23,7 @@ from arena.plugins.catalog import catalog, make_game
 from trainers.config.config import NOTEBOOK, REPLY_TOKENS, GameSettings, TrainConfig
 from trainers.credit import Credit
 from trainers.hosts.host import HostFactory, HostRequest, TrainingHost
-from trainers.pretrain.pretrain import CHECKPOINT, CurvePoint, pretrain
-from trainers.pretrain.random_init import Progress, make_random_init
+from trainers.pretrain.pretrain import CHECKPOINT, CurvePoint, Progress, make_random_init, pretrain
 from trainers.pretrain.recipe import make_recipe
 from trainers.rewards import Rewards
 from trainers.rollouts.rollouts import OpponentMix, RolloutSetting, training_chat

@@ -15,7 +15,6 @@ from typing import TypeVar
 from arena.agents.agent import Agent, Seat, act_now
 from arena.agents.chat import Chat, ChatOptions, opening
 from arena.agents.chat_recorder import ChatRecorder
-from arena.agents.reply.reader import correction, read_reply
 from arena.agents.seating import make_agent
 from arena.core.action import CHANCE, Action
 from arena.core.errors import ArenaError
@@ -30,8 +29,6 @@ from trainers.pretrain.recipe import Recipe, Stage
 
 T = TypeVar("T")
 
-MISTAKES = 0.03
-"""Share of decisions before which a wrong answer is given and corrected."""
 
 GAMES_PER_TASK = 20
 """Games that a worker process plays before it returns their chats."""
@@ -58,8 +55,8 @@ class Demonstration:
 
     messages: tuple[Message, ...]
     only_read: frozenset[int]
-    """Indices of assistant messages that are not learned: mistakes, which are corrected, and
-    replies that a longer form of the chat has taught."""
+    """Indices of assistant messages that are not learned, since a longer form of the chat has them
+    as well."""
     players: int
     level: TextLevel
 
@@ -83,18 +80,17 @@ class HabitBot:
 
 
 class DemonstrationRecorder(ChatRecorder):
-    """Recorder of a chat with some mistakes and their corrections, which is sometimes shortened."""
+    """Recorder of a chat that is shortened if it becomes long, as in play."""
 
-    def __init__(self, bot: Agent, chat: Chat, rng: random.Random, recipe: Recipe) -> None:
+    def __init__(self, bot: Agent, chat: Chat, as_played: bool) -> None:
         super().__init__(bot, chat)
         self.longest = 0.0
         """Characters at which the chat is shortened; 0: never."""
         self.notebook: ExactNotebook | None = None
         self._finished = list[tuple[tuple[Message, ...], frozenset[int]]]()
         self._only_read = set[int]()
-        self._recipe = recipe
+        self._as_played = as_played
         self._entry = ""
-        self._rng = rng
 
     def demonstrations(self, players: int) -> Iterator[Demonstration]:
         """Yield the chat; one that was shortened in its forms before and after."""
@@ -122,15 +118,12 @@ class DemonstrationRecorder(ChatRecorder):
     def on_request(self, observation: Observation) -> None:
         if self.longest and self._characters() > self.longest:
             self._shorten()
-        if self._rng.random() < MISTAKES:
-            # The bot decides after the mistake, and its action is the last answer in the chat.
-            self._make_mistake(observation)
         if self.notebook:
             self._entry = self.notebook.entry(observation)
             self.notebook.read(self._entry)
 
     def reply(self, action: Action) -> str:
-        answer = f"Action: {action}" if self._recipe.as_played else str(action)
+        answer = f"Action: {action}" if self._as_played else str(action)
         return self._entry + answer
 
     def _characters(self) -> int:
@@ -142,22 +135,6 @@ class DemonstrationRecorder(ChatRecorder):
         while self._characters() > self.longest and self.chat.shorten():
             pass
         self._only_read = set(range(len(self.chat.messages)))
-
-    def _make_mistake(self, observation: Observation) -> None:
-        """Give a wrong answer first, so that the model learns to react to corrections."""
-        # A random action, often without one of its parts. Nothing is recorded if it is legal.
-        names = str(self._rng.choice(observation.game.actions.actions)).split(", ")
-        if len(names) > 1 and self._rng.random() < 0.5:
-            del names[self._rng.randrange(len(names))]
-        mistake = ", ".join(names)
-        if self._recipe.as_played:
-            mistake = f"Action: {mistake}"
-        reading = read_reply(mistake, observation)
-        if reading.action is None:
-            # The index of the message that the next line appends.
-            self._only_read.add(len(self.chat.messages))
-            self.chat.add_reply(mistake)
-            self.chat.correct(correction(reading, observation))
 
 
 def play_games(recipe: Recipe, stage: Stage, seeds: range) -> Iterator[Demonstration]:
@@ -221,7 +198,7 @@ def _recorder(
     start = Message("system", f"{game.text.rules()}\n{SHORT_INSTRUCTION}")
     if recipe.as_played:
         start = opening(game, ChatOptions(), game.turn_limit())
-    recorder = DemonstrationRecorder(bot, Chat(start, "append", level), rng, recipe)
+    recorder = DemonstrationRecorder(bot, Chat(start, "append", level), recipe.as_played)
     if stage.longest_chat:
         # Of several lengths, so that the model reads windows at any time of a game.
         recorder.longest = rng.uniform(0.4, 1) * stage.longest_chat

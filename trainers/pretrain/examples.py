@@ -115,7 +115,6 @@ class DemonstrationEncoder:
         A reply has its end token, and a prompt is complete.
         """
         for number, message in enumerate(chat.messages):
-            # A mistake is context: the model reads it with its correction.
             if message.role != "assistant" or number in chat.only_read:
                 continue
             prompt = self.tokenizer.encode(chat.messages[:number])

@@ -13,16 +13,24 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from shutil import copytree, ignore_patterns, rmtree
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from pydantic import JsonValue, TypeAdapter
 
 from arena.core.errors import UsageError
+from arena.core.game import Game
+from arena.core.observation import TextLevel
 from arena.plugins.catalog import require
 from trainers.hosts.embedded import check_device
-from trainers.pretrain.corpus import Demonstration, play_games
-from trainers.pretrain.recipe import Recipe
+from trainers.pretrain.corpus import (
+    HABIT,
+    MAX_WHOLE_ACTIONS,
+    Demonstration,
+    demonstrations,
+    play_games,
+)
+from trainers.pretrain.recipe import Recipe, Stage
 from trainers.rollouts.rollouts import first_deal
 
 if TYPE_CHECKING:
@@ -47,6 +55,16 @@ MOST_MEASURED = 50
 """Held-out chats of a point: more would take as long as the steps between."""
 WARMUP = 0.1
 """Most of a stage's steps in which its rates rise."""
+
+DECISIONS = 6_000
+"""Decisions read in each pass, for any game: more games are played of short ones."""
+PROBED_GAMES = 10
+"""Games played to estimate the number of decisions per game."""
+EVEN_RATE = 0.1
+"""Factor on the rates in games of `bot:random`: at more of it, the cards are forgotten."""
+
+Progress = Callable[[str, int, int], None]
+"""Called with the part of the work, its finished units and all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,23 +213,13 @@ def start_run(recipe: Recipe, out: Path, resume: bool) -> PretrainingRun:
             f"--resume: {out} holds no interrupted run; leave --resume out to start one"
         ) from None
     found = TypeAdapter(PretrainingRun).validate_json(stored)
-    ours, theirs = _flat(run.recipe), _flat(found.recipe)
-    differ = [name for name in sorted(ours | theirs) if ours.get(name) != theirs.get(name)]
+    differ = [name for name, value in run.recipe.items() if found.recipe.get(name) != value]
     if differ:
-        texts = (f"{name}: {theirs.get(name)}, now {ours.get(name)}" for name in differ)
         raise UsageError(
-            f"--resume: {out} was started with other settings: {'; '.join(texts)}; use the same "
+            f"--resume: {out} was started with other settings of {', '.join(differ)}; use the same "
             "settings, or name a new --out"
         )
     return found
-
-
-def _flat(recipe: Mapping[str, Any]) -> dict[str, JsonValue]:
-    """Return all settings by name, those of a stage with its number."""
-    flat = dict(recipe)
-    for number, stage in enumerate(flat.pop("stages"), start=1):
-        flat |= {f"{name} of stage {number}": value for name, value in stage.items()}
-    return flat
 
 
 def play_stage(recipe: Recipe, number: int, games: int | None = None) -> list[Demonstration]:
@@ -294,3 +302,60 @@ def rate_factor(step: int, steps: int, warmup: int) -> float:
     done = (step - warmup) / max(1, steps - warmup)
     # 0.02 + 0.98 (1 + cos(pi x)) / 2, for x from 0 to 1.
     return 0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * done))
+
+
+def make_random_init(
+    game: Game,
+    folder: Path,
+    seed: int = 0,
+    text_level: TextLevel = "notes",
+    notify: Callable[[str], None] = print,
+    progress: Progress = lambda part, done, total: None,
+) -> Path:
+    """Write a new model that has not learned how to win to `folder`, and return it.
+
+    It reads games from every seat, of losers as well as winners. The players of the first games
+    have habits: each situation has a favourite action, chosen at random, so that the model must
+    read all that its seat knows. Then follow games of `bot:random`, after which the model has few
+    preferences left, but still reads its cards. A model that has read only games of `bot:random`
+    ignores its cards: on Kuhn poker, training then makes it bet with every card, and it stays
+    there.
+
+    Equal arguments give equal weights (see `pretrain`). It takes seconds for games with few
+    actions. A game with hundreds of them (Cluedo) gets a larger model, which takes minutes. The
+    model reads texts of one level only. Raises MissingDependency without the extra.
+    """
+
+    def show(point: CurvePoint) -> None:
+        progress(f"training, part {point.stage + 1} of 2", point.step, point.of)
+
+    pretrain(random_init_recipe(game, seed, text_level), folder, notify, show)
+    return folder
+
+
+def random_init_recipe(game: Game, seed: int = 0, text_level: TextLevel = "notes") -> Recipe:
+    """Return the settings of `make_random_init`."""
+    habits = Stage(PROBED_GAMES, epochs=2, bots={HABIT: 1.0})
+    recipe = Recipe(
+        game=game.name,
+        options=game.options.model_dump(),
+        levels={text_level: 1.0},
+        stages=(habits,),
+        # Leaving losers out would teach how to win.
+        losers=1.0,
+        seed=seed,
+        warmup_steps=20,
+        muon_factor=10 / 3,
+        context_weight=0.03,
+    )
+    if len(game.actions) <= MAX_WHOLE_ACTIONS:
+        recipe = replace(
+            recipe, tokens_per_batch=512, hidden_size=64, layers=2, head_dim=32, mlp_size=192
+        )
+    deals = range(first_deal(seed), first_deal(seed) + PROBED_GAMES)
+    probed = [chat for deal in deals for chat in demonstrations(recipe, habits, deal)]
+    decisions = sum(message.role == "assistant" for one in probed for message in one.messages)
+    # DECISIONS / (decisions per game), as the probed games estimate it.
+    games = max(200, round(DECISIONS * PROBED_GAMES / decisions))
+    even = Stage(games // 2, bots={"random": 1.0}, rate=EVEN_RATE)
+    return replace(recipe, stages=(replace(habits, games=games), even))

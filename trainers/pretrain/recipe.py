@@ -67,7 +67,8 @@ class Recipe:
         Stage(
             3600,
             {2: 0.05, 3: 0.2, 4: 0.35, 5: 0.2, 6: 0.2},
-            longest_chat=LONGEST_CHAT,
+            # Long chats only, about from the context on: what stays is read once more.
+            longest_chat=3 * LONGEST_CHAT,
             epochs=2,
         ),
     )

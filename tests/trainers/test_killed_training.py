@@ -256,20 +256,12 @@ def test_a_disk_that_is_full_when_the_weights_are_saved_ends_the_run_in_one_line
 
 
 WAITING = "-1: phase waiting for groups 0"
-BATCH_STEP = (
-    "-1: phase update 0",
-    "-1: open metrics.jsonl",
-    "-1: remove batch.json",
-    "1: remove batch.json",
-)
-"""Moments of a trainer that takes its batches from a trajectory API, from the first that finds the
-batch on disk. Between its arrival and that moment a kill loses it."""
 
 
 def test_a_trainer_of_batches_may_be_killed_at_any_moment(
     zygote: Zygote, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    """Each batch is trained once, though a server hands it out once."""
+    """The resumed run repeats its step, with the batch that comes next."""
     import httpx
     from sampled_groups import sampled_groups
     from test_adapter_server import ModelServer
@@ -278,6 +270,14 @@ def test_a_trainer_of_batches_may_be_killed_at_any_moment(
     server = ModelServer(zygote._base, tmp_path)
     request.addfinalizer(server.stop)
     groups = sampled_groups(server.url, 4)
+    first, second = groups[:2], groups[2:]
+    # A moment of a kill, and the groups that come before: a kill loses the batch of its step.
+    disturbed = [
+        ("-1: phase update 0", first),
+        ("-1: open metrics.jsonl", first),
+        ("1: phase update 0", groups),
+        ("", second),
+    ]
     few: dict[str, Any] = {
         "game": "atropos", "server": server.url, "loss": "ppo", "guided": False,
     }  # fmt: skip
@@ -285,22 +285,19 @@ def test_a_trainer_of_batches_may_be_killed_at_any_moment(
     others = "groups_per_step rollouts_per_group max_tokens eval_every eval_games final_eval_games"
     for name in (*others.split(), "reward", "opponents"):
         few[name] = TrainConfig.model_fields[name].default
-    folders = tmp_path / "undisturbed", tmp_path / "killed"
-    for folder in folders:
+    undisturbed, killed = tmp_path / "undisturbed", tmp_path / "killed"
+    for folder, starts in ((undisturbed, [("", groups)]), (killed, disturbed)):
         with queue_api() as url, httpx.Client(timeout=60) as client:
             batches = {"url": url, "batch_size": 4, "accumulation": 1, "seq_len": 768}
             # Killed after its registration: only then may groups come.
-            first = zygote.run(folder, WAITING, batches=batches, **few)
-            assert first.code == -signal.SIGKILL, first
-            assert client.post(f"{url}/scored_data_list", json=groups).status_code == 200
-            for moment in BATCH_STEP if folder.name == "killed" else ():
+            registered = zygote.run(folder, WAITING, batches=batches, **few)
+            assert registered.code == -signal.SIGKILL, registered
+            for moment, pushed in starts:
+                answer = client.post(f"{url}/scored_data_list", json=pushed)
+                assert answer.status_code == 200
                 ended = zygote.run(folder, moment, batches=batches, **few)
-                assert ended.code == -signal.SIGKILL, (moment, ended)
-            ended = zygote.run(folder, batches=batches, **few)
-            assert ended.code == 0, ended.error
-            status = client.get(f"{url}/status").json()
-            assert status == {"current_step": STEPS, "queue_size": 0}
-    undisturbed, killed = folders
+                assert ended.code == (-signal.SIGKILL if moment else 0), (moment, ended)
+            assert client.get(f"{url}/status").json()["queue_size"] == 0
     rows, expected = (read_records(RunFiles(one).metrics) for one in (killed, undisturbed))
     assert list(map(learned, rows)) == list(map(learned, expected))
     assert [row.step for row in rows] == [1, 2] and weights(killed) == weights(undisturbed)

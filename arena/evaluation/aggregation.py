@@ -293,12 +293,11 @@ def make_report(
 
 
 def _notes(sample: Sample, game: Game) -> Iterator[str]:
-    with_fallback = len(sample) - sum(sample.no_fallback)
-    if with_fallback:
+    if sample.with_fallback:
         yield (
-            f"{sample.player}: {with_fallback} of {len(sample)} seats were in games with a "
-            f"fallback move ({sample.fallbacks} its own). What would have come of these games is "
-            "unknown, so the bounds count them as lost, and as won."
+            f"{sample.player}: {sample.with_fallback} of {len(sample)} seats were in games with a "
+            f"fallback move ({sample.fallbacks} its own): their results are also about the form of "
+            "replies."
         )
     if sample.without_winner and game.return_scale.has_winner:
         yield (

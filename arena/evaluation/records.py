@@ -210,8 +210,3 @@ class Interval(ReportPart):
     def excludes_zero(self) -> bool:
         """True if the interval is known and on one side of 0."""
         return self.low is not None and self.high is not None and (self.low > 0 or self.high < 0)
-
-    @classmethod
-    def within(cls, worst: Interval, best: Interval) -> Self:
-        """Return the bounds of an unknown value: the interval of its worst to its best case."""
-        return cls(low=worst.low, high=best.high, n=worst.n)

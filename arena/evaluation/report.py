@@ -17,22 +17,12 @@ from arena.core.text import decimal, percentage, pluralize
 from arena.evaluation.document import (
     Sentence,
     amount,
-    amount_range,
     in_unit,
     number,
     par_text,
     percent,
 )
 from arena.evaluation.records import Interval, Number, ReportPart, SeatRole
-
-
-class NoFallback(ReportPart):
-    """Number of seats without a fallback move of any player, and what the others leave open."""
-
-    seats: int = 0
-    bounds: Interval = Interval()
-    """Bounds, without a value, of the win rate if no move had been a fallback: games with one count
-    as lost, or as won."""
 
 
 class OutcomeShares(ReportPart):
@@ -77,7 +67,6 @@ class PlayerReport(ReportPart):
     win_rate: Interval = Interval()
     mean_return: Interval = Interval()
     outcomes: OutcomeShares = OutcomeShares()
-    no_fallback: NoFallback = NoFallback()
     measures: dict[str, Interval] = Field(default_factory=dict)
     series: dict[str, TurnSeries] = Field(default_factory=dict)
     replies: ReplyCounts = ReplyCounts()
@@ -102,11 +91,6 @@ class PlayerReport(ReportPart):
         """True for a program that made no move itself. For a model `max_fallbacks` decides."""
         counts = self.replies
         return not counts.attempts and 0 < counts.decisions <= counts.fallbacks
-
-    @property
-    def has_fallbacks(self) -> bool:
-        """True if some of its seats were in games with a fallback move."""
-        return self.no_fallback.seats < self.seats
 
     def line(self, name: str) -> TurnSeries:
         """Return the points of a series that have a value, by rising turn."""
@@ -145,14 +129,8 @@ class PairedComparison(ReportPart):
     """Difference of the mean returns, on the scale of the report."""
     won_difference: Interval = Interval()
     """Difference of the shares of games won, if that is not `difference` itself."""
-    truncated: int = 0
-    """Deals with a truncated game."""
-    finished_bounds: Interval = Interval()
-    """Bounds of the difference on these deals if no game had been truncated."""
     games_needed: int | None = None
     """Pairs of games that show this difference with 80 % power; None if no number does."""
-    fallback_bounds: Interval = Interval()
-    """Bounds of the difference if no move had been a fallback."""
     measures: dict[str, Interval] = Field(default_factory=dict)
     adjusted_p: dict[str, Number] = Field(default_factory=dict)
     """p-values of the measures, and of `won_difference`, adjusted for their number (Holm). The
@@ -277,7 +255,7 @@ def adjustment_text(adjusted: int, comparisons: int) -> str:
 def _results(report: Report) -> list[Sentence]:
     ranked = report.ranked
     if report.comparison:
-        return [*_compared(report, report.comparison), *_bounded(report, report.comparison)]
+        return [*_compared(report, report.comparison)]
     if not ranked:
         return [Sentence("No player has been measured yet.")]
     best = report.players[0] if report.kind == "eval" else ranked[0]
@@ -369,7 +347,7 @@ def _compared(report: Report, paired: PairedComparison) -> Iterator[Sentence]:
         names,
     )
     yield from _differing(report, paired)
-    yield from _truncated_pairs(difference, paired, scale)
+    yield from _truncated(report)
     if not scale.is_win_rate and report.has_winner:
         won = percent(paired.won_difference, signed=True)
         yield Sentence(f"The difference in games won is {won}.")
@@ -406,33 +384,6 @@ def _differing(report: Report, paired: PairedComparison) -> Iterator[Sentence]:
         yield Sentence(f"{{}} is {found}.", (paired.player,))
     elif tested:
         yield Sentence("No measure shows a difference.")
-
-
-def _bounded(report: Report, paired: PairedComparison) -> Iterator[Sentence]:
-    """Yield the bounds of the difference, if games had fallback moves."""
-    bounds = paired.fallback_bounds
-    if bounds.low is not None and any(player.has_fallbacks for player in report.players):
-        yield Sentence(
-            "Without fallback moves the difference would be within "
-            f"{amount_range(bounds, report.scale, signed=True)}, whatever these games had become."
-        )
-
-
-def _truncated_pairs(
-    difference: Interval, paired: PairedComparison, scale: ReturnScale
-) -> Iterator[Sentence]:
-    """Yield a warning if many games were cut off, or if their ends could reverse the verdict."""
-    bounds = paired.finished_bounds
-    is_open = difference.excludes_zero and bounds.low is not None and not bounds.excludes_zero
-    if is_open or paired.truncated > TRUNCATED_LIMIT * (paired.deals or 0):
-        ends = ""
-        if is_open:
-            ends = f", which could give {amount_range(bounds, scale, signed=True)}"
-        yield Sentence(
-            f"In {paired.truncated} of {pluralize(paired.deals or 0, 'pair')} a game was truncated "
-            "and counts with its returns so far: the verdict is about play up to that limit, not "
-            f"about finished games{ends}."
-        )
 
 
 def sequential_text(sequential: SequentialResult, scale: ReturnScale) -> str:

@@ -29,7 +29,6 @@ from arena.evaluation.records import (
     Interval,
 )
 from arena.evaluation.report import (
-    NoFallback,
     OutcomeShares,
     PairedComparison,
     PlayerReport,
@@ -45,7 +44,6 @@ from arena.evaluation.statistics import (
     difference_of_ratios,
     rate,
     ratio_of_sums,
-    worst_cases,
 )
 
 
@@ -69,14 +67,13 @@ class Sample:
         """Seed of the deal, by row."""
         self.won = array("b")
         """1 in rows of finished games that it won."""
-        self.truncated = array("b")
         self.endings: Counter[Ending] = Counter()
         self.without_winner = 0
         """Rows of finished games that were lost by all players."""
         self.returns = array("d")
         self.total_return = 0.0
-        self.no_fallback = array("b")
-        """1 in rows of games without a fallback move of any player."""
+        self.with_fallback = 0
+        """Rows of games with a fallback move of any player."""
         self.fallbacks = 0
         self._columns: dict[str, MeasureColumn] = {}
 
@@ -86,17 +83,15 @@ class Sample:
     def add(self, result: GameResult, number: int, scale: ReturnScale) -> None:
         """Add one seat of one game."""
         seat, ending = result.seats[number], result.ending(number, scale)
-        # `deals`, `won`, `truncated`, `returns` and `no_fallback` grow together, so one index
-        # serves all five.
+        # `deals`, `won` and `returns` grow together, so one index serves all three.
         row = len(self)
         self.deals.append(result.slot.seed)
         self.won.append(ending == "won")
-        self.truncated.append(ending == "truncated")
         self.endings[ending] += 1
         self.without_winner += ending == "lost" and not result.has_winner
         self.returns.append(seat.returns)
         self.total_return += seat.returns
-        self.no_fallback.append(result.no_fallback)
+        self.with_fallback += not result.no_fallback
         self.fallbacks += seat.fallbacks
         for name, weighted_sum in seat.measurements.items():
             # Sparse: a seat without the measure takes no memory in its column.
@@ -159,7 +154,7 @@ class Sample:
 def _outcome_shares(sample: Sample) -> OutcomeShares:
     seats = max(1, len(sample))
     shares = {ending: round(sample.endings[ending] / seats, 6) for ending in get_args(Ending)}
-    fallback = round((len(sample) - sum(sample.no_fallback)) / seats, 6)
+    fallback = round(sample.with_fallback / seats, 6)
     return OutcomeShares(**shares, fallback=fallback)
 
 
@@ -176,7 +171,6 @@ def player_report(sample: Sample, game: Game, known: Collection[str]) -> PlayerR
         win_rate=_win_rate(sample, np.array(sample.won)),
         mean_return=Interval.of(mean),
         outcomes=_outcome_shares(sample),
-        no_fallback=NoFallback(seats=sum(sample.no_fallback), bounds=_fallback_bounds(sample)),
         measures=intervals_by_name(names, estimates),
         series={"entropy": _entropy(sample, known)},
         replies=_reply_counts(sample),
@@ -185,11 +179,6 @@ def player_report(sample: Sample, game: Game, known: Collection[str]) -> PlayerR
 
 def intervals_by_name(names: Iterable[str], estimates: Iterable[Estimate]) -> dict[str, Interval]:
     return {name: Interval.of(e) for name, e in zip(names, estimates, strict=True)}
-
-
-def _fallback_bounds(sample: Sample) -> Interval:
-    lost, won = worst_cases(sample.won, sample.no_fallback)
-    return Interval.within(_win_rate(sample, lost), _win_rate(sample, won))
 
 
 def _win_rate(sample: Sample, won: NDArray[Any]) -> Interval:
@@ -263,19 +252,13 @@ def compare(game: Game, first: Sample, second: Sample) -> PairedComparison:
     if not scale.is_win_rate:
         secondary["won_difference"] = _mean(wins, second, WIN_RATE)
         won = Interval.of(secondary["won_difference"])
-    cut = np.array([first.truncated, second.truncated], bool)
-    no_fallback = np.array([first.no_fallback, second.no_fallback], bool)
-    ends = [_mean(end, second, scale) for end in _worst(first, second, no_fallback, scale)]
     return PairedComparison(
         player=first.player,
         baseline=second.player,
         deals=len(second),
         difference=Interval.of(_mean(differences, second, scale)),
         won_difference=won,
-        truncated=int(cut.any(axis=0).sum()),
-        finished_bounds=_finished_bounds(first, second, cut, scale),
         games_needed=games_needed(float(differences.mean()), sd),
-        fallback_bounds=Interval.within(*map(Interval.of, ends)) if ends else Interval(),
         measures={name: Interval.of(estimate) for name, estimate in measured.items()},
         adjusted_p=dict(holm({name: estimate.p for name, estimate in secondary.items()})),
     )
@@ -283,31 +266,6 @@ def compare(game: Game, first: Sample, second: Sample) -> PairedComparison:
 
 def _mean(differences: ArrayLike, sample: Sample, scale: ReturnScale) -> Estimate:
     return clustered_mean(differences, sample.deals, bounds=scale.difference)
-
-
-def _finished_bounds(
-    first: Sample, second: Sample, cut: NDArray[np.bool_], scale: ReturnScale
-) -> Interval:
-    """Bound the mean difference on these deals if the games that were `cut` had been finished."""
-    worst = _worst(first, second, ~cut, scale) if cut.any() else ()
-    ends = [round(float(end.mean()), 6) for end in worst]
-    return Interval(low=ends[0], high=ends[1], n=len(second)) if ends else Interval()
-
-
-def _worst(
-    first: Sample, second: Sample, known: NDArray[np.bool_], scale: ReturnScale
-) -> Sequence[NDArray[np.float64]]:
-    """Return the least and the greatest difference of each deal, (deals,); none without a range.
-
-    Returns that are not `known` (2, deals) count as the least and the greatest one: the worst-case
-    bounds of Manski (1990, "Nonparametric bounds on treatment effects", American Economic Review
-    80).
-    """
-    if not scale.is_bounded:
-        return ()
-    least, most = worst_cases([first.returns, second.returns], known, scale.bounds)
-    # The difference is least if the player gets least and the baseline most.
-    return least[0] - most[1], most[0] - least[1]
 
 
 def _measure_differences(game: Game, first: Sample, second: Sample) -> dict[str, Estimate]:

@@ -108,30 +108,9 @@ def test_games_with_a_fallback_are_told_apart() -> None:
         evaluation.add(game_of(number, won=not faulty, fallbacks=(0, 2 * faulty, 0)))
     row = evaluation.report().players[0]
     assert row.win_rate.value == pytest.approx(8 / 12, abs=1e-6)
-    assert row.no_fallback.seats == 8
-    bounds = row.no_fallback.bounds
-    assert bounds.value is None and bounds.low is not None and bounds.high == 1.0
-    assert bounds.low < 0.45, "the interval of 8 wins of 12, in 6 deals"
+    assert row.outcomes.fallback == pytest.approx(4 / 12, abs=1e-6)
     told = "\n".join(document(evaluation.report()).sentences)
     assert "a: 4 of 12 seats were in games with a fallback move (0 its own)" in told
-    (cells,) = next(document(evaluation.report(), 5).grids()).rows
-    assert cells[-1] == f"{100 * bounds.low:.0f} to 100 %"
-
-
-def test_the_bounds_of_a_difference_are_those_of_the_worst_and_the_best_case() -> None:
-    evaluation = EvaluationAggregator(GAME, ["a", "z"])
-    for deal in range(60):
-        evaluation.add(game_of(2 * deal, True, fallbacks=(int(deal < 20), 0, 0)))
-        players = ("z", "b", "c")
-        evaluation.add(game_of(2 * deal + 1, deal % 2 == 0, "baseline", players, (0, 0, deal < 10)))
-    report = evaluation.report()
-    paired = report.comparison
-    assert paired and paired.fallback_bounds.low is not None and paired.fallback_bounds.high
-    # At worst 20 wins are losses and 5 of the baseline's losses are wins, at best 5 fewer are.
-    assert paired.fallback_bounds.low < 0.5 - 25 / 60 < 0.5 + 5 / 60 < paired.fallback_bounds.high
-    assert any(
-        "Without fallback moves the difference" in text for text in document(report).sentences
-    )
 
 
 def test_a_verdict_after_several_looks_is_that_of_the_confidence_sequence() -> None:
@@ -173,7 +152,7 @@ def test_models_are_evaluated_by_the_same_code_with_their_faults_counted() -> No
     assert replies.attempts == replies.legal + sum(replies.failures.values())
     assert sum(replies.failures.values()) == replies.fallbacks > 0
     assert "unparsable" in replies.failures
-    assert row.no_fallback.seats == sum(result.no_fallback for result in results) < 4
+    assert row.outcomes.fallback == sum(not result.no_fallback for result in results) / 4 > 0
     assert row.measures["legal_rate"].value == pytest.approx(
         replies.legal / replies.attempts, abs=1e-6
     )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import JsonValue
 
-from arena.core.event import WIN_RATE, ReturnScale
+from arena.core.event import ReturnScale
 from arena.core.text import MINUS, UNKNOWN, decimal, percentage, share_digits
 from arena.evaluation.records import Interval
 
@@ -70,17 +70,6 @@ def amount(interval: Interval, scale: ReturnScale, signed: bool = False) -> str:
     return _with_ends(interval, 1, 2, signed, f" {scale.unit}" if scale.unit else "")
 
 
-def amount_range(bounds: Interval, scale: ReturnScale = WIN_RATE, signed: bool = False) -> str:
-    """Return `48 to 60 %`, or `−3 to +21 points`, for bounds without a value, by the unit."""
-    if bounds.low is None or bounds.high is None:
-        return UNKNOWN
-    is_share = scale.unit == "share"
-    factor, digits = (100, 0) if is_share else (1, 2)
-    low, high = (decimal(factor * end, digits, signed) for end in (bounds.low, bounds.high))
-    unit = ("points" if signed else "%") if is_share else scale.unit
-    return f"{low} to {high} {unit}".rstrip()
-
-
 def _with_ends(interval: Interval, scale: int, digits: int, signed: bool, unit: str) -> str:
     """Return the value, and its ends if it and at least one of them are known."""
 
@@ -112,14 +101,6 @@ def p_text(p: float | None) -> str:
 def par_text(par: float | None) -> str:
     """Return ` (par 33 %)` to print beside win rates; empty if par is not known."""
     return "" if par is None else f" (par {percentage(par)})"
-
-
-def rank_text(rank: Interval) -> str:
-    """Return `2`, or `1–3` if the interval contains several ranks."""
-    if rank.low is None or rank.high is None:
-        return decimal(rank.value, 0)
-    low, high = decimal(rank.low, 0), decimal(rank.high, 0)
-    return low if low == high else f"{low}–{high}"
 
 
 def _share_digits(interval: Interval) -> int:

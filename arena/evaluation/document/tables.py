@@ -20,7 +20,6 @@ from arena.evaluation.document import (
     Sentence,
     Series,
     amount,
-    amount_range,
     in_unit,
     json_text,
     number,
@@ -172,8 +171,6 @@ def leaderboard(report: Report) -> Grid:
     if report.has_winner:
         wins = percent(paired.won_difference, signed=True) if paired else ""
         add(won, lambda player: percent(player.win_rate), returns if scale.is_win_rate else wins)
-    if report.has_winner and any(player.has_fallbacks for player in players):
-        add("bounds of won", lambda player: amount_range(player.no_fallback.bounds))
     opponents = f" against {', '.join(report.against)}" if report.against else ""
     games = pluralize(report.games or 0, "game")
     words = ", ".join([report.game, *options_in_words(report.options)[:MAX_FACTS]])
@@ -204,7 +201,6 @@ COLUMNS = {
     "truncated": "Share of games that were cut off at the limit of turns.",
     "with fallback": "Share of games with a move that was played for a player without a legal "
     "reply.",
-    "bounds of won": "Win rate if all games with a fallback move were lost, and if all were won.",
 }
 """Definitions of columns."""
 

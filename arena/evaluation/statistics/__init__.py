@@ -56,19 +56,6 @@ def wilson(p: float, games: float, n: int) -> Estimate:
     return Estimate(p, center - half if p > 0 else 0.0, center + half if p < 1 else 1.0, n)
 
 
-def worst_cases(
-    values: ArrayLike, known: ArrayLike, bounds: tuple[float, float] = (0.0, 1.0)
-) -> tuple[Floats, Floats]:
-    """Return the values (…, n) with the unknown ones at their least, and at their greatest.
-
-    The means of both bound the mean of the true values without an assumption about the unknown ones
-    (Manski 1989, "Anatomy of the selection problem", Journal of Human Resources 24). The mean of
-    the known ones has no such bound: in long games more moves can fail, so these are missing.
-    """
-    array, is_known = np.asarray(values, np.float64), np.asarray(known, bool)
-    return np.where(is_known, array, bounds[0]), np.where(is_known, array, bounds[1])
-
-
 def clustered_mean(
     values: ArrayLike,
     clusters: ArrayLike,

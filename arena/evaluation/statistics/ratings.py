@@ -22,14 +22,13 @@ from arena.evaluation.statistics.plackett_luce import (
     Ints,
     Outcomes,
     PlackettLuce,
-    Prior,
     choices,
 )
 
 ELO_PER_UNIT = 400 / math.log(10)
 """Elo points per unit of strength: 400 points are odds of ten to one between two players."""
 ELO_CENTRE = 1500.0
-"""Rating of the mean of the players, or of the anchor."""
+"""Rating of the mean of the players."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +49,9 @@ class Ratings:
     """Results of a rating."""
 
     ratings: Mapping[str, Estimate]
-    """Elo points by player, best first. Their mean is 1500, or the anchor has 1500 by definition. A
-    player whose strength is almost unknown (it never won) widens all intervals around the mean: an
-    anchor, or the difference of two players, does not depend on it."""
+    """Elo points by player, best first. Their mean is 1500. A player whose strength is almost
+    unknown (it never won) widens all intervals around the mean: the difference of two players does
+    not depend on it."""
     ranks: Mapping[str, Estimate]
     """Ranks by player, best first; 1 is best."""
     seats: tuple[Estimate, ...]
@@ -66,8 +65,6 @@ def rate(
     players: Sequence[str],
     draws: int = 500,
     seed: int = 0,
-    prior: Prior | None = None,
-    anchor: str | None = None,
 ) -> Ratings:
     """Return ratings of the players from finished games, with intervals of 95 %.
 
@@ -75,15 +72,10 @@ def rate(
     bootstrap (Rubin 1981, Annals of Statistics 9): each draw gives each deal (the games with one
     seed) a weight from the exponential distribution, draws the weights of the prior too, and fits
     again. Each draw is centred by itself, so the interval of a rating is that of its distance from
-    the mean of the players, or from the anchor. Raises UsageError for a game with a player that is
-    not among `players`, or such an anchor.
+    the mean of the players. Raises UsageError for a game with a player that is not among `players`.
     """
-    if anchor is not None and anchor not in players:
-        raise UsageError(
-            f"the anchor {anchor} is not among the rated players: {', '.join(players)}"
-        )
     outcomes = _outcomes(games, players)
-    model = PlackettLuce(choices(outcomes), len(players), prior)
+    model = PlackettLuce(choices(outcomes), len(players))
     # All games with weight 1: the estimate itself. The draws only give its interval.
     best = model.fit(model.weights(np.ones(len(games))))
     # deal (games,): index of the deal of each game.
@@ -99,7 +91,7 @@ def rate(
     played = np.isin(np.arange(len(players)), outcomes.players)
     # Mean of the players that have played: the strength of another is the prior alone. Without any
     # game, of all.
-    centre = played | (not played.any()) if anchor is None else np.array(players) == anchor
+    centre = played | (not played.any())
     ratings, ranks, effects = _in_elo(
         np.vstack([best, drawn])[:, : len(players) + model.num_seats], centre
     )

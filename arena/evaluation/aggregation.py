@@ -18,7 +18,7 @@ from arena.core.event import ReturnScale
 from arena.core.game import Game
 from arena.core.text import decimal, percentage
 from arena.evaluation.records import TEAM, Estimate, GameResult, Interval
-from arena.evaluation.report import PairResult, Report, SeatEffect, SequentialResult
+from arena.evaluation.report import PairResult, Report, SequentialResult
 from arena.evaluation.scoring import measures_of
 from arena.evaluation.statistics.confidence_sequence import ConfidenceSequence
 from arena.evaluation.statistics.ratings import Ratings
@@ -190,7 +190,6 @@ class TournamentAggregator:
             {"rating": Interval.of(ratings.ratings[each]), "rank": Interval.of(ratings.ranks[each])}
             for each in players
         ]
-        seats = enumerate(ratings.seats)
         return make_report(
             "tournament",
             self.game,
@@ -198,7 +197,6 @@ class TournamentAggregator:
             sum(result.scored for result in results),
             self._samples.values(),
             rows,
-            seats=[SeatEffect(seat=n, effect=Interval.of(effect)) for n, effect in seats],
             pairs=pair_results(ratings),
             design="Tables by a balanced draw. Each game has its own deal.",
         )

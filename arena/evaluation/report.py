@@ -98,13 +98,6 @@ class PlayerReport(ReportPart):
         return {turn: points[turn] for turn in sorted(points) if points[turn].value is not None}
 
 
-class SeatEffect(ReportPart):
-    """Value of a seat in Elo points; the effects of all seats add up to 0."""
-
-    seat: int
-    effect: Interval = Interval()
-
-
 class PairResult(ReportPart):
     """Results of two players in the games in which both sit."""
 
@@ -171,7 +164,6 @@ class Report(ReportPart):
     """Choice of the deals and seats, in words."""
     comparison: PairedComparison | None = None
     sequential: SequentialResult | None = None
-    seats: list[SeatEffect] = Field(default_factory=list)
     pairs: list[PairResult] = Field(default_factory=list)
     seed: int | None = None
     settings: dict[str, JsonValue] = Field(default_factory=dict)

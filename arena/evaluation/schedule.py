@@ -128,9 +128,6 @@ def first_games(slots: Iterable[Slot], games: int) -> frozenset[int]:
 
 # Tournaments
 
-CANDIDATE_TABLES = 8
-"""Tables from which the next one is chosen."""
-
 
 def tournament_schedule(
     players: Sequence[str], num_players: int, games: int, seed: int, done: Sequence[Slot] = ()
@@ -200,19 +197,10 @@ class _Tally:
 
 
 def _draw_line_up(tally: _Tally, rng: random.Random) -> tuple[str, ...]:
-    """Draw a table of the players with the fewest games, by seat.
-
-    The players that are left over sit at the next table. Among candidate tables, choose the one
-    that, with the next table, keeps pair counts most even.
-    """
+    """Draw a table of the players with the fewest games, by seat."""
     # (players,): random numbers that decide between players with equal counts.
     lots = np.array([rng.random() for _ in tally.players])
-    # Further lots come from a generator of their own, so `rng` advances by one draw per player.
-    more = random.Random(lots.tobytes())
-    draws = [lots, *(np.array([more.random() for _ in lots]) for _ in range(CANDIDATE_TABLES - 1))]
-    # Each candidate is filled greedily, then improved by exchanges with the next table.
-    tables = [_exchange(tally, _fill_table(tally, each)) for each in draws]
-    table = min(tables, key=lambda table: _unevenness(tally, table))
+    table = _fill_table(tally, lots)
     return tuple(tally.players[i] for i in _assign_seats(table, tally.held, rng))
 
 
@@ -231,53 +219,6 @@ def _fill_table(tally: _Tally, lots: NDArray[np.float64]) -> list[int]:
         copies[chosen] += 1
         table.append(chosen)
     return table
-
-
-def _next_players(tally: _Tally, table: list[int]) -> list[int]:
-    """Return the players for the next table: those with the fewest games, not at this one."""
-    fewest = np.flatnonzero(tally.games == tally.games.min())
-    return [int(i) for i in fewest if i not in table]
-
-
-def _unevenness(tally: _Tally, table: list[int]) -> float:
-    """Return sum((m - mean(m))^4) of the pairs' meetings m after this table and the next one.
-
-    The fourth power punishes the extremes.
-    """
-    after = tally.meetings.copy()
-    for sitting in (sorted(set(table)), _next_players(tally, table)):
-        # This also adds to the diagonal, which is not read below.
-        after[np.ix_(sitting, sitting)] += 1
-    pairs = after[np.triu_indices(len(after), 1)]
-    return float(((pairs - pairs.mean()) ** 4).sum())
-
-
-def _exchange(tally: _Tally, table: list[int]) -> list[int]:
-    """Exchange players of this and the next table while that lowers the number of meetings.
-
-    Each step takes the best exchange and strictly lowers the number of earlier meetings at the two
-    tables, so the loop ends.
-    """
-    meetings, left = tally.meetings, _next_players(tally, table)
-    while True:
-        # For each player: meetings with this table minus meetings with the next one.
-        closer = meetings[:, table].sum(axis=1) - meetings[:, left].sum(axis=1)
-        # Meetings at both tables before minus after the exchange. The sums of `closer` count
-        # m(one, other) on both sides although these two do not meet at either table, hence + 2 m.
-        # Only players with equally many games are exchanged, so the table keeps the players with
-        # the fewest games. A player that sits twice stays.
-        gains = [
-            (closer[one] - closer[other] + 2 * meetings[one, other], place, other)
-            for place, one in enumerate(table)
-            for other in left
-            if tally.games[one] == tally.games[other] and table.count(one) == 1
-        ]
-        gain, place, other = max(gains, default=(0, 0, 0))
-        # Gains are whole numbers: each exchange saves at least one meeting.
-        if gain <= 0:
-            return table
-        left[left.index(other)] = table[place]
-        table = [*table[:place], other, *table[place + 1 :]]
 
 
 def _assign_seats(table: list[int], held: NDArray[np.int64], rng: random.Random) -> list[int]:

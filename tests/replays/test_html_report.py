@@ -79,17 +79,13 @@ def tournament(names: tuple[str, ...] = ("bot:detective", "bot:novice")) -> dict
             }
         ],
         "players": [player(name, place) for place, name in enumerate(names)],
-        "seats": [
-            {"seat": seat, "effect": estimate(0.1 - 0.05 * seat), "games": 40} for seat in (0, 1)
-        ],
         "pairs": [{"first": names[0], "second": names[-1], "games": 60, "ahead": estimate(0.72)}],
     }
 
 
 def evaluation(first: str = "bot:detective", second: str = "bot:novice") -> dict[str, Any]:
     report = tournament((first, second))
-    for name in ("seats", "pairs"):
-        del report[name]
+    del report["pairs"]
     return report | {
         "kind": "eval",
         "comparison": {
@@ -112,7 +108,7 @@ def evaluation(first: str = "bot:detective", second: str = "bot:novice") -> dict
 def analysis() -> dict[str, Any]:
     report = tournament()
     unrated = [{**each, "rating": {}, "rank": {}} for each in report["players"]]
-    return report | {"kind": "analysis", "players": unrated, "pairs": [], "seats": []}
+    return report | {"kind": "analysis", "players": unrated, "pairs": []}
 
 
 class Page(HTMLParser):
@@ -209,7 +205,7 @@ def test_a_tournament_has_ratings_pairs_and_seats(tmp_path: Path) -> None:
     assert "bot:detective leads with a rating of 1600 [1565, 1635]." in page.text
     assert "The 95 % interval of its rank is 1 to 2." in page.text
     assert page.count("svg") == 1
-    for said in ["seat 1", "seat 2", "72 %", "1 [1, 2]"]:
+    for said in ["72 %", "1 [1, 2]"]:
         assert said in page.text
 
 

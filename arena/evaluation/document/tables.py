@@ -78,7 +78,6 @@ def document(report: Report, beside: int = EVERY_PLAYER) -> Document:
         Section("Turn by turn", (), [c for c, _ in turns], [grid for _, grid in turns], TURNS),
         Section("Replies", [replies(models)] if models else ()),
         Section("Outcomes", [outcomes(report)] if ended else (), is_folded=True),
-        Section("Seats", list(_seats(report)), is_folded=True),
         Section("Settings", settings, is_folded=True),
     )
     return Document(
@@ -289,13 +288,6 @@ def pairs_of(report: Report) -> Grid:
     title = f"Pairs of players; first ahead{par_text(1 / 2)}"
     headings = ["pair", "rating difference", P, "first ahead, ties half", "games of both"]
     return _with_p(title, others, headings, rows)
-
-
-def _seats(report: Report) -> Iterator[Grid]:
-    """Yield the values of the seats of a tournament."""
-    if report.seats:
-        rows = [(f"seat {each.seat + 1}", number(each.effect, 0)) for each in report.seats]
-        yield Grid("Value of each seat", ["seat", "rating points"], rows)
 
 
 def replies(models: Sequence[PlayerReport]) -> Grid:

@@ -54,8 +54,6 @@ class Ratings:
     not depend on it."""
     ranks: Mapping[str, Estimate]
     """Ranks by player, best first; 1 is best."""
-    seats: tuple[Estimate, ...]
-    """Effect of each seat in Elo points; the effects add up to 0."""
     meetings: tuple[Meeting, ...]
     """Both orders of each pair."""
 
@@ -68,7 +66,7 @@ def rate(
 ) -> Ratings:
     """Return ratings of the players from finished games, with intervals of 95 %.
 
-    The intervals of ratings, differences, ranks and seat effects are percentiles of a Bayesian
+    The intervals of ratings, differences and ranks are percentiles of a Bayesian
     bootstrap (Rubin 1981, Annals of Statistics 9): each draw gives each deal (the games with one
     seed) a weight from the exponential distribution, draws the weights of the prior too, and fits
     again. Each draw is centred by itself, so the interval of a rating is that of its distance from
@@ -92,9 +90,7 @@ def rate(
     # Mean of the players that have played: the strength of another is the prior alone. Without any
     # game, of all.
     centre = played | (not played.any())
-    ratings, ranks, effects = _in_elo(
-        np.vstack([best, drawn])[:, : len(players) + model.num_seats], centre
-    )
+    ratings, ranks = _in_elo(np.vstack([best, drawn])[:, : len(players)], centre)
     # Stable: players with equal ratings keep their given order.
     best_first = np.argsort(-ratings[0], kind="stable").tolist()
     # n of each player: the deals, not the games, in which it sits.
@@ -102,7 +98,6 @@ def rate(
     return Ratings(
         {players[i]: _percentiles(ratings[:, i], deals[i]) for i in best_first},
         {players[i]: _percentiles(ranks[:, i], deals[i]) for i in best_first},
-        tuple(_percentiles(effect, len(seeds)) for effect in effects.T),
         tuple(_meetings(outcomes, deal, players, ratings, deals)),
     )
 
@@ -143,23 +138,21 @@ def _sides(games: Sequence[GameResult], shape: tuple[int, int]) -> Ints | None:
     return sides if len(numbers) > 2 else None
 
 
-def _in_elo(parameters: Floats, centre: NDArray[np.bool_]) -> tuple[Floats, Floats, Floats]:
-    """Return ratings, ranks and seat effects of fits, a row for each: (fits, players or seats).
+def _in_elo(strengths: Floats, centre: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+    """Return ratings and ranks of fits, a row for each: (fits, players).
 
     `centre` (players,) are the players whose mean is 1500.
     """
     # Strengths are logs of odds, in units of 400 / ln(10) Elo points.
-    strengths, effects = np.split(parameters * ELO_PER_UNIT, [len(centre)], axis=1)
+    strengths = strengths * ELO_PER_UNIT
     # The likelihood depends on differences only: the centre is set to 1500 in each row.
     ratings = ELO_CENTRE + strengths - strengths[:, centre].mean(axis=1, keepdims=True)
-    # The same for seats: their mean is set to 0 in each row. Without games there are no seats.
-    effects = effects - (effects.mean(axis=1, keepdims=True) if effects.size else 0.0)
     # rank = 1 + number of players with a higher rating. Rounded first, so that players with equal
     # records share a rank despite the error of the solver.
     rounded = np.round(ratings, 6)
     # [row, player, other] is 1 where the other is higher; the sum over others counts them.
     ranks = 1.0 + (rounded[:, None, :] > rounded[:, :, None]).sum(axis=2)
-    return ratings, ranks, effects
+    return ratings, ranks
 
 
 def _percentiles(values: Floats, n: int) -> Estimate:

@@ -104,8 +104,9 @@ bench: $(VENV)/.bench
 	  $(BIN)/python docs/tools/results.py render && exit $$failed
 
 # It makes its own environments: what builds and checks a release must not depend on $(VENV).
+PYTHONS ?= $(PYTHON)
 release-check:
-	$(PYTHON) docs/tools/release_check.py
+	$(PYTHON) docs/tools/release_check.py $(PYTHONS)
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \

@@ -1,7 +1,8 @@
-"""Check a release before it is published: `make release-check`.
+"""Check a release before it is published: `make release-check PYTHONS="python3.11 python3.13"`.
 
-Builds the source distribution and the wheel, looks inside, and runs a few commands in new
-environments with the wheel alone and with the extra `train`. The exit code is 1 if anything fails.
+Builds the source distribution and the wheel, looks inside, and runs commands in new environments: the
+wheel alone and with each extra alone, for each Python. The exit code is 1 if anything fails. The
+arguments are Pythons (default: the running one) and extras (default: all), in any order.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import subprocess
 import sys
 import tarfile
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -24,25 +25,56 @@ PRIVATE = re.compile(rb"(?<![\w.])/(?:home|Users|root|work)/\w+/")
 """A path of one machine."""
 TEST = re.compile(r"(^|/)(tests?|conftest\.py|test_[^/]*\.py)(/|$)")
 HIDDEN = re.compile(r"(^|/)\.(?!gitignore$)")
+PLAYS = "arena play {} --seed 1 --out games && arena replay verify games/*.jsonl"
 SMOKE = {
     "": """
+arena
 arena play kuhn_poker --seed 1 --out games
 arena replay verify games/*.jsonl
 arena eval cluedo --player bot:detective --baseline bot:novice --games 4 --seed 1 --out result
+arena doctor
 """,
-    "[train]": """
+    "models": """
+arena eval kuhn_poker --player openai:gpt-5-mini --games 4 --dry-run
+arena list models
+""",
+    "embedded": """
+arena play cluedo --seat 0=embedded:clue-tiny --text-level deductions --seed 1 --max-turns 8
+""",
+    "web": """
+arena eval kuhn_poker --player bot:equilibrium --games 4 --seed 1 --out result --html
+test -s result/report.html
+arena play cluedo --seed 1 --out games
+arena replay view games/*.jsonl --html game.html
+test -s game.html
+""",
+    "train": """
 arena play cluedo --seat 0=embedded:clue-tiny --text-level deductions --seed 1 --max-turns 8
 arena train kuhn_poker --steps 1 --groups-per-step 2 --rollouts-per-group 2 --final-eval-games 2
 test -s runs/train/kuhn_poker-default/checkpoints/0001/model.safetensors
 """,
+    "art": """
+arena train kuhn_poker --steps 1 --groups-per-step 2 --rollouts-per-group 2 --final-eval-games 2
+python -c "from trainers.hosts.art.embedded_backend import EmbeddedBackend"
+""",
+    "open-spiel": PLAYS.format("open_spiel/leduc_poker"),
+    "pettingzoo": PLAYS.format("pettingzoo/connect_four_v3"),
+    "textarena": PLAYS.format("textarena/Nim-v0"),
+    "verifiers": """
+arena verifiers package kuhn_poker environment
+python -m pip install --quiet --no-deps --no-build-isolation ./environment || test -s environment/pyproject.toml
+""",
+    "openenv": "arena openenv package kuhn_poker environment && test -s environment/openenv.yaml",
+    "mcp": "arena mcp kuhn_poker < /dev/null",
+    "ray": "arena eval kuhn_poker --player bot:honest --games 4 --seed 1 --executor ray --out result",
 }
-"""Commands by the extra that they need."""
+"""Commands by the extra that they need. The extra `gpu` installs CUDA builds of 8 GB: it is not run."""
 
 
-def new_environment(name: str, *packages: str) -> Path:
+def new_environment(python: str, name: str, *packages: str) -> Path:
     """Make an environment in the folder of this check and return its folder of programs."""
     shutil.rmtree(folder := WORK / name, ignore_errors=True)
-    subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+    subprocess.run([python, "-m", "venv", folder], check=True)
     pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "--disable-pip-version-check"]
     subprocess.run([*pip, "--quiet", *packages], check=True)
     return folder / "bin"
@@ -51,7 +83,7 @@ def new_environment(name: str, *packages: str) -> Path:
 def build() -> tuple[Path, Path]:
     """Build the source distribution, and the wheel from it; return both."""
     shutil.rmtree(dist := WORK / "dist", ignore_errors=True)
-    python = str(new_environment("builder", "build", "hatchling", "twine") / "python")
+    python = str(new_environment(sys.executable, "builder", "build", "hatchling", "twine") / "python")
     command = [python, "-m", "build", "--no-isolation", "--outdir", str(dist), str(ROOT)]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     subprocess.run([python, "-m", "twine", "check", "--strict", *dist.iterdir()], check=True)
@@ -84,27 +116,37 @@ def archive_faults(path: Path, files: Mapping[str, bytes]) -> Iterator[str]:
             yield f"{path.name}: {name} names {found[0].decode()}"
 
 
-def smoke_fault(extra: str, wheel: Path) -> str:
+def smoke_fault(python: str, extra: str, wheel: Path) -> str:
     """Install the wheel with an extra, run its commands and return "" or what failed."""
-    programs = new_environment(f"with{extra}", f"{wheel}{extra}")
+    place = f"{python} [{extra}]"
+    try:
+        programs = new_environment(python, "smoke", f"{wheel}[{extra}]" if extra else str(wheel))
+    except subprocess.CalledProcessError as error:
+        return f"{place}: cannot be installed: {error}"
     (work := programs.parent / "work").mkdir()
     # Only the wheel can be imported: no PYTHONPATH, and none of the user's settings.
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHONPATH", "ARENA_"))}
     env = {**kept, "PATH": f"{programs}:{os.environ['PATH']}", "HOME": str(work)}
     command = ["bash", "-euo", "pipefail", "-c", SMOKE[extra]]
-    code = subprocess.run(command, check=False, cwd=work, env=env, timeout=1200).returncode
-    return f"wheel{extra}: exit code {code}" if code else ""
+    done = subprocess.run(
+        command, check=False, cwd=work, env=env, timeout=1200, stdout=-1, stderr=-2, text=True
+    )
+    print(f"{place}: {'failed' if done.returncode else 'passed'}", flush=True)
+    return f"{place}: exit code {done.returncode}\n{done.stdout[-3000:]}" if done.returncode else ""
 
 
-def main() -> int:
-    """Check the archives, then the commands; return the exit code."""
+def main(arguments: Sequence[str]) -> int:
+    """Check the archives, then the commands of each Python and extra; return the exit code."""
+    extras = [name for name in SMOKE if name in arguments] or list(SMOKE)
+    pythons = [name for name in arguments if name not in SMOKE] or [sys.executable]
     archives = build()
     faults = [fault for path in archives for fault in archive_faults(path, read_archive(path))]
-    faults += filter(None, (smoke_fault(extra, archives[1]) for extra in SMOKE))
+    for python in pythons:
+        faults += filter(None, (smoke_fault(python, extra, archives[1]) for extra in extras))
     for fault in faults:
         print(f"FAILED {fault}", file=sys.stderr)
     return 1 if faults else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

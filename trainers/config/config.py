@@ -107,7 +107,7 @@ class RunSettings(Config):
     experiment_name: str = setting("", RUN, variable="ART_MODEL_NAME")
     """Folder of the run in --log-dir, and the model's name at its host. Empty: GAME-PRESET."""
     project: str = setting("arena", RUN, flag=False, variable="ART_PROJECT")
-    """Project name for ART."""
+    """Project name for ART and Weights & Biases."""
     # In Cluedo a step takes about half a minute on two cores, and an evaluation as long. Most of a
     # small model's gain comes within ten steps.
     steps: int = setting(16, RUN, changeable=True, ge=0, le=10**6)
@@ -212,7 +212,7 @@ class UpdateSettings(Config):
 
 
 class EvaluationSettings(Config):
-    """Settings of held-out evaluations."""
+    """Settings of held-out evaluations, and where numbers are logged."""
 
     eval_every: int = setting(8, EVAL, changeable=True, ge=0)
     """Steps between evaluations. 0: evaluate at the end only."""
@@ -224,6 +224,8 @@ class EvaluationSettings(Config):
     """SPEC[,SPEC…] of the other seats in evaluations. Empty: the game's default opponent."""
     eval_temperature: float = setting(0.0, EVAL, flag=False, ge=0, le=2)
     """Sampling temperature in held-out games. 0: always the likeliest token."""
+    wandb: bool = setting(False, EVAL, changeable=True)
+    """Log each step to Weights & Biases too; without a key into the run's folder."""
 
 
 class TrainConfig(

@@ -57,6 +57,7 @@ from trainers.rollouts.trajectories import RolloutCounts
 from trainers.runs.document import document
 from trainers.runs.records import RunState, StepRecord
 from trainers.runs.training_run import TrainingRun
+from trainers.runs.wandb_log import WandbLog
 
 ReportWriter = Callable[[Document, Path], None]
 """Write a run's report to a path."""
@@ -121,7 +122,7 @@ class GRPO:
         """Do everything from the last finished step to the report; see `train`."""
         session = self.session
         async with session.opened() as stack:
-            await self._open(stack)
+            wandb = await self._open(stack)
             if not self.log.records:
                 session.record(record := await self._starting_record())
                 self.view.step(record)
@@ -131,6 +132,8 @@ class GRPO:
                 # before this point needs them, and a crash after it only leaves some.
                 session.record(record)
                 self._log_costs()
+                if wandb is not None:
+                    wandb.log(record)
                 self.view.step(record)
                 await self.host.keep(self.checkpoints.kept())
             final = await self.checkpoints.evaluate_final()
@@ -190,8 +193,8 @@ class GRPO:
             }
         )
 
-    async def _open(self, stack: AsyncExitStack) -> None:
-        """Make the base model, load the weights, and open what plays."""
+    async def _open(self, stack: AsyncExitStack) -> WandbLog | None:
+        """Make the base model, load the weights, and open what plays and the log of --wandb."""
         folder = self.log.files.folder
         make_base(self.config, self.game, folder, self.view.notify, self._show_base)
         stack.push_async_callback(self.llm.close)
@@ -201,6 +204,10 @@ class GRPO:
         await self.session.load_weights()
         await stack.enter_async_context(self.executor)
         self.llm.add(NEWEST, self.host.policy(), is_trained=True)
+        if not self.config.wandb:
+            return None
+        log = WandbLog(self.config, folder, self.llm.settings, self.view.notify)
+        return stack.enter_context(log)
 
     async def _starting_record(self) -> StepRecord:
         """Evaluate the starting policy on the held-out deals; returns record 0."""

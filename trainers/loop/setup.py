@@ -27,6 +27,7 @@ from trainers.pretrain.pretrain import CHECKPOINT, CurvePoint, Progress, make_ra
 from trainers.pretrain.recipe import make_recipe
 from trainers.rewards import Rewards
 from trainers.rollouts.rollouts import OpponentMix, RolloutSetting, training_chat
+from trainers.runs.wandb_log import require_wandb
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,8 @@ def parse_config(config: TrainConfig, game: Game, llm: LLMService) -> ParsedConf
         )
     # Called for its errors only: an unknown name, or a file that cannot be read.
     system_prompt(config.prompt, game)
+    if config.wandb:
+        require_wandb()
     return ParsedConfig(mix, rewards, credit)
 
 

@@ -110,7 +110,7 @@ class UnreportedModel(TrainableModel[None, dict[str, Any]]):
     """A model for which ART opens no run at wandb.ai.
 
     ART opens one as soon as WANDB_API_KEY is set, and fails when W&B is offline or disabled. In
-    arena only `--track wandb` decides whether a run is logged there.
+    arena only `--wandb` decides whether a run is logged there.
     """
 
     def _get_wandb_run(self) -> None:

@@ -49,15 +49,16 @@ def test_without_a_key_the_numbers_are_written_into_the_folder_of_the_run(
     pytest.importorskip("wandb")
     run.mkdir()
     messages: list[str] = []
-    with WandbLog(CONFIG, run, Settings.load(), messages.append) as log:
-        log.log(RECORD)
-        assert log._run.settings.base_url == "https://api.wandb.ai", "not that of a file there"
+    log = WandbLog(CONFIG, run, Settings.load(), messages.append)
+    assert log._run.settings.base_url == "https://api.wandb.ai", "not that of a file there"
+    log.log(RECORD)
 
-        def lost(values: object, step: int) -> None:
-            raise ConnectionError("lost")
+    def lost(values: object, step: int) -> None:
+        raise ConnectionError("lost")
 
-        monkeypatch.setattr(log._run, "log", lost)
-        log.log(RECORD)
+    monkeypatch.setattr(log._run, "log", lost)
+    log.log(RECORD)
+    log.close()
     (stored,) = run.glob("wandb/offline-run-*/*.wandb")
     assert b"reward/win" in stored.read_bytes()
     assert messages == ["--wandb: step 1 is not logged: ConnectionError('lost')"]

@@ -207,7 +207,8 @@ class GRPO:
         if not self.config.wandb:
             return None
         log = WandbLog(self.config, folder, self.llm.settings, self.view.notify)
-        return stack.enter_context(log)
+        stack.callback(log.close)
+        return log
 
     async def _starting_record(self) -> StepRecord:
         """Evaluate the starting policy on the held-out deals; returns record 0."""

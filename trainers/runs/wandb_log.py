@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from arena.core.errors import ArenaError
 from arena.core.text import shorten
@@ -67,16 +65,12 @@ class WandbLog:
         except Exception as error:  # A server that is down must not end the run.
             self._notify(f"--wandb: step {record.step} is not logged: {shorten(repr(error))}")
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        """End the run."""
         try:
             self._run.finish()
-        except Exception as fault:
-            self._notify(f"--wandb: the end of the run is not logged: {shorten(repr(fault))}")
+        except Exception as error:
+            self._notify(f"--wandb: the end of the run is not logged: {shorten(repr(error))}")
 
 
 def metrics_of(record: StepRecord) -> Iterator[tuple[str, float]]:

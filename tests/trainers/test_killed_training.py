@@ -199,11 +199,14 @@ def test_a_run_may_be_killed_at_any_moment(
 def test_a_run_that_is_killed_while_its_model_is_made_goes_on(
     zygote: Zygote, tmp_path: Path
 ) -> None:
-    ended = zygote.run(tmp_path / "x", "-1: phase model: games 44", base_model="scratch")
+    moment = "-1: phase model: training, part 1 of 2 44"
+    ended = zygote.run(tmp_path / "x", moment, base_model="scratch")
     assert ended.code == -signal.SIGKILL
     run = TrainingRun.read(tmp_path / "x")
-    # One percent of the games: the viewers show what the run does before its first step.
-    assert re.fullmatch(r"making the base model \(games: 43 of 4\d{3}\)", run.state.phase)
+    # The viewers show what the run does before its first step.
+    part = r"making the base model \(training, part 1 of 2: (\d+) of \d+\)"
+    found = re.fullmatch(part, run.state.phase)
+    assert found and 30 < int(found[1]) <= 44
     assert headline(run)[0] == f"Now {run.state.phase}; the first step follows."
     config = zygote.config(base_model="scratch", log_dir=str(tmp_path))
     assert plan_run(config).start == "continue" and not (tmp_path / "x" / "base").exists()

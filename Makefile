@@ -26,7 +26,7 @@ help:
 	@echo "make docs   build the documentation site into build/site"
 	@echo "make venv   only fill $(VENV); make clean removes it, build/ and caches"
 	@echo "make bench  measure speed beside other libraries and store the table (20 minutes)"
-	@echo "make release-check  build the wheel, install it and run a few commands"
+	@echo "make release-check  install the wheel with each extra, run commands (PYTHONS=...)"
 	@echo "Connectors, each tested in an environment below build/ (0.4 to 3.4 GB): test-art, test-models,"
 	@echo "  test-vllm, test-atropos, test-adapters (games of other libraries), test-openenv,"
 	@echo "  test-verifiers, test-mcp, test-ray; and test-browser, in a Chromium of this machine"

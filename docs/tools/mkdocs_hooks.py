@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[2]
 LAYERS = {
     "arena.core": "Rules, values and errors that everything else builds on. No I/O.",
     "arena.plugins": "The catalog of games, bots, backends and other plugins, and their loader.",
-    "arena.llm": "Requests to language models: retries, limits, budget, cache, ledger.",
+    "arena.llm": "Requests to language models: retries, limits, budget, ledger, settings.",
     "arena.agents": "Players: the protocol, bots, people and language models.",
     "arena.episodes": "Playing games, recording them, reading and verifying the records.",
     "arena.envs": "The games behind the interfaces of other libraries.",

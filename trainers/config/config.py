@@ -172,7 +172,7 @@ class GameSettings(Config):
     guided: bool = setting(False, GAMES)
     """Constrain sampling to legal actions (embedded host, vLLM)."""
     prompt: str = setting("rules", GAMES)
-    """Name of the system prompt."""
+    """System message: rules, brief, or a file.txt."""
 
 
 class RewardSettings(Config):

@@ -202,6 +202,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "clue-tiny": clue_tiny,
     "players": players,
     "notebook-window": stored("notebook-window"),
+    "notebook-continued": stored("notebook-continued"),
+    "notebook-losses": stored("notebook-losses"),
     "credit": stored("credit"),
     "coverage": stored("coverage"),
     "speed": stored("speed", *SHOWN_SPEEDS),

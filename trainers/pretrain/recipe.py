@@ -127,6 +127,8 @@ NOTEBOOK_STAGES = (
         redrawn=NAMES,
         longest_chat=LONGEST_CHAT,
         own_rows=0.5,
+        # At the full rate, forty steps undo more than this stage teaches (results/).
+        rate=0.2,
     ),
 )
 """Curriculum for a notebook: small decks, other names, the full deck, and the tables of play."""

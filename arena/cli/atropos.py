@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import JsonValue, SecretStr
 
-from arena.cli.options import GameSetupOptions
-from arena.cli.train import ResumeOptions, conduct, let_threads_sleep
+from arena.cli.options import GameSetupOptions, OutputOptions
+from arena.cli.train import conduct, let_threads_sleep
 from arena.core.errors import UsageError
 from arena.llm.config import Config, setting
 from arena.llm.settings import Settings
@@ -154,12 +154,12 @@ def make_player(
     return player, llm
 
 
-class TrajectoryTrainOptions(BatchOptions, ResumeOptions, TrainConfig):
+class TrajectoryTrainOptions(BatchOptions, OutputOptions, TrainConfig):
     """Options of `arena atropos train`: flags have the names of atropos-grpo too."""
 
     short_help = (
         "base_model url batch_size accumulation weight_sync server steps learning_rate lora_rank "
-        "device log_dir resume"
+        "device log_dir"
     )
     help_examples = (
         "arena atropos train --model-name FOLDER --training-steps 20",
@@ -197,7 +197,7 @@ def train(options: TrajectoryTrainOptions) -> int:
     server as a bearer token.
     """
     config, batches = _training_config(options), options.part(BatchOptions)
-    plan, settings = plan_run(config, options.resume), Settings.load()
+    plan, settings = plan_run(config), Settings.load()
     let_threads_sleep()
     from trainers.atropos.trainer import train_from_batches
 

@@ -35,8 +35,8 @@ from trainers.runs.sentences import checkpoint_name, delta_line, exploitability_
 from trainers.runs.training_run import (
     Plan,
     TrainingRun,
+    alone_in,
     finite,
-    open_run,
     plan_run,
     read_state,
 )
@@ -52,20 +52,12 @@ ANY_GAME = "GAME"
 """Placeholder: matches no table of a game in a file."""
 
 
-class ResumeOptions(OutputOptions):
-    """How a run starts, and how its result is printed."""
-
-    resume: bool | None = setting(None, flag="--resume/--fresh")
-    """Require an existing run, or start a new one and move the old folder aside. Default: resume if
-    it exists."""
-
-
-class TrainOptions(ResumeOptions, GameSetupOptions, TrainConfig):
+class TrainOptions(OutputOptions, GameSetupOptions, TrainConfig):
     """Options of `arena train`."""
 
     short_help = (
         "backend preset steps base_model text_level opponents reward learning_rate server "
-        "max_cost resume dry_run"
+        "max_cost dry_run"
     )
     help_examples = (
         "arena train cluedo --backend art --preset demo",
@@ -129,8 +121,8 @@ def train(options: TrainOptions) -> int:
     if config.trainer_host == "embedded" and not config.starts_from_scratch:
         from trainers.hosts.embedded import base_checkpoint
 
-        base_checkpoint(config.base_model)  # Before runs are compared or moved aside.
-    plan = plan_run(config, options.resume)
+        base_checkpoint(config.base_model)  # Before runs are compared.
+    plan = plan_run(config)
     if options.dry_run:
         from arena.cli.train_plan import print_plan
 
@@ -201,18 +193,19 @@ def let_threads_sleep() -> None:
 def conduct(
     config: TrainConfig,
     plan: Plan,
-    options: ResumeOptions,
+    options: OutputOptions,
     start: Callable[[RunFiles, TrainingView], Coroutine[Any, Any, RunState]],
 ) -> int:
     """Run a loop in the folder of its run, print the result, and return the exit code."""
-    with open_run(plan) as files:
+    files = plan.files
+    with alone_in(files.folder, "arena train"):
         state, interrupted = run_training(files, options.as_json, partial(start, files))
         run = TrainingRun(files, config, state, ())
         if options.as_json:
             print(json.dumps(result_json(run)))
         elif not interrupted:
             print("\n".join(result_lines(run)))
-        return exit_code(state, config.steps, interrupted, options.resume)
+        return exit_code(state, config.steps, interrupted)
 
 
 def run_training(
@@ -236,23 +229,16 @@ def run_training(
     return state, state.status == "interrupted"
 
 
-def exit_code(state: RunState, total_steps: int, interrupted: bool, resume: bool | None) -> int:
-    """Return the exit code; if the run has ended early, say why on standard error.
-
-    `resume` is the flag: False for --fresh.
-    """
-    if interrupted:
-        condition = " without --fresh" if resume is False else ""
-        echo(
-            f"Interrupted: {state.step} of {pluralize(total_steps, 'step')} are finished and "
-            f"saved; the same command{condition} resumes the run",
-            file=sys.stderr,
-        )
-        return 130
-    if state.status == "stopped":
-        echo(f"Stopped early: {state.reason}", file=sys.stderr)
-        return 1
-    return 0
+def exit_code(state: RunState, total_steps: int, interrupted: bool) -> int:
+    """Return the exit code; if the run has ended early, say so on standard error."""
+    if not interrupted:
+        return 0
+    echo(
+        f"Interrupted: {state.step} of {pluralize(total_steps, 'step')} are finished and saved; "
+        "the same command resumes the run",
+        file=sys.stderr,
+    )
+    return 130
 
 
 class TrainingLines:

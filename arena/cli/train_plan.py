@@ -13,7 +13,7 @@ from trainers.hosts.host import HostRequest
 from trainers.loop.setup import check_config, credited_rewards
 from trainers.runs.document import flat_settings
 from trainers.runs.records import as_json
-from trainers.runs.training_run import Plan, free_name
+from trainers.runs.training_run import Plan
 
 if TYPE_CHECKING:
     from arena.llm.settings import Settings
@@ -25,13 +25,12 @@ def print_plan(config: TrainConfig, plan: Plan, settings: Settings, json_wanted:
     game = make_game(config.game, **config.options)
     credit, rewards = credited_rewards(config, game)
     terms = [*rewards.describe(), *credit.describe(game)]
-    # A fresh run gets an empty folder, so the files of the old run do not matter.
-    folder = free_name(plan.files.folder) if plan.start == "fresh" else plan.files.folder
-    trainer = catalog().load("host", config.trainer_host)(HostRequest(config, folder, settings))
+    request = HostRequest(config, plan.files.folder, settings)
+    trainer = catalog().load("host", config.trainer_host)(request)
     games = config.steps * config.groups_per_step * config.rollouts_per_group
     if json_wanted:
         print(json.dumps({
-            "experiment": config.experiment, "folder": str(plan.files.folder), "start": plan.start,
+            "experiment": config.experiment, "folder": str(plan.files.folder),
             "step": plan.done, "config_hash": config.config_hash, "config": as_json(config),
             "origins": config.origins, "host": config.trainer_host,
             "reward": {term.name: asdict(term) for term in terms},

@@ -69,20 +69,6 @@ def chosen_device(name: str) -> torch.device:
     return torch.device(name)
 
 
-@contextmanager
-def tf32(wanted: bool) -> Iterator[None]:
-    """Let CUDA round the factors of float32 products to 10 bits; elsewhere nothing changes."""
-    if not (wanted and torch.cuda.is_available()):
-        yield
-        return
-    before = torch.backends.cuda.matmul.allow_tf32
-    torch.backends.cuda.matmul.allow_tf32 = True
-    try:
-        yield
-    finally:
-        torch.backends.cuda.matmul.allow_tf32 = before
-
-
 def rms_norm(x: Tensor, weight: Tensor, architecture: Architecture) -> Tensor:
     """Return x / sqrt(mean(x^2) + epsilon) * weight over the last axis (Zhang & Sennrich 2019)."""
     return F.rms_norm(x, (x.shape[-1],), weight, architecture.epsilon)

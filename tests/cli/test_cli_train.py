@@ -39,7 +39,7 @@ def dry(flags: str, output: Output) -> Any:
     return last_json(captured.out)
 
 
-@pytest.mark.parametrize("flags", ["", "--fresh", "--dry-run", "--seed 5 --opponents bot:none"])
+@pytest.mark.parametrize("flags", ["", "--dry-run", "--seed 5 --opponents bot:none"])
 def test_a_wrong_base_model_is_refused_before_anything_else(flags: str, capsys: Output) -> None:
     folder = Path("runs/train/kuhn_poker-default")
     folder.mkdir(parents=True)
@@ -128,7 +128,7 @@ def test_every_source_of_a_setting_in_its_order(
     assert (options["players"], options["theme"], options["variant"]) == (3, "us", "cards")
     assert origins["options.players"] == "flag" and origins["options.theme"] == "environment"
     assert origins["options.variant"] == "default"
-    assert (found["start"], found["folder"]) == ("new", "runs/train/from-dotenv")
+    assert found["folder"] == "runs/train/from-dotenv"
     assert found["work"]["games"] == 7 * 8 * 8
     assert found["reward"]["win"]["weight"] == 1.0
     assert found["reward"]["decision:illegal"]["weight"] == 1.0
@@ -217,7 +217,6 @@ def test_a_dry_run_for_people(capsys: Output) -> None:
         ("cluedo --set promt=1", "no key 'promt'; did you mean 'prompt'"),
         ("cluedo --set prompt", "--set 'prompt' is not KEY=VALUE"),
         ("cluedo --experiment-name a/b", "--experiment-name 'a/b'"),
-        ("cluedo --resume", "--resume: there is no experiment 'cluedo-default'"),
         ("cluedo --players 9", "option players=9"),
         ("cluedo --players 3 -o players=3", "are mutually exclusive"),
         ("cluedo --reward win", "--reward win: 'win' is not of the form NAME=WEIGHT"),

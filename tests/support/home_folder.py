@@ -90,7 +90,7 @@ def fill_folder(folder: Path) -> None:
     write_evaluation(folder / "eval" / "part", "bot:part", finished=[0, 1, 2, 4])
     write_tournament(folder / "tournament" / "bots", ["bot:a", "bot:b", "bot:c"])
     write_run(folder / "train" / "first", rows(20))
-    write_run(folder / "train" / "second", rows(12, seed=3), "stopped", learning_rate=2e-3)
+    write_run(folder / "train" / "second", rows(12, seed=3), "interrupted", learning_rate=2e-3)
     hostile = folder / f"hostile {ATTACK}"
     write_run(hostile / ATTACK, rows(1))
     write_evaluation(hostile / "eval", ATTACK, against=ATTACK)

@@ -61,7 +61,7 @@ WISHES: dict[str, st.SearchStrategy[Any]] = {
     "kl_coef": st.floats(0, 1),
     "tokens_per_batch": st.integers(256, 99_999),
     "gradient_checkpointing": st.booleans(),
-    "precision": st.sampled_from(["float32", "tf32", "bf16"]),
+    "precision": st.sampled_from(["float32", "bf16"]),
     "entropy_coef": st.floats(0, 1),
     "credit": st.sampled_from(["", "game", "judged"]),
 }
@@ -126,7 +126,7 @@ def keywords_of(host: str) -> set[str]:
 @pytest.fixture
 def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    for name in ("WANDB_API_KEY", "WANDB_ENTITY", "ARENA_SERVERLESS_URL", "ART_VLLM_RUNTIME_BIN"):
+    for name in ("WANDB_API_KEY", "WANDB_ENTITY", "ARENA_SERVERLESS_URL"):
         monkeypatch.delenv(name, raising=False)
     return tmp_path
 
@@ -140,18 +140,14 @@ def plain_machine() -> None:
         pytest.skip("openpipe-art[backend] is installed here")
 
 
-def test_local_says_all_that_is_missing_in_one_line(
-    empty_folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_local_says_all_that_is_missing_in_one_line(empty_folder: Path) -> None:
     plain_machine()
-    monkeypatch.setenv("ART_VLLM_RUNTIME_BIN", "/nowhere/art-vllm-runtime-server --flag")
     with pytest.raises(UsageError) as caught:
         LocalHost(request_of(empty_folder, base_model="scratch")).preflight()
     said = str(caught.value)
     assert "\n" not in said
     assert "there is no CUDA device" in said or "torch is not installed" in said
     assert "openpipe-art[backend]" in said and "unsloth" in said and "[gpu]'" in said
-    assert "ART_VLLM_RUNTIME_BIN=/nowhere" in said
     assert "from scratch" in said
     assert "art.local" not in sys.modules
 
@@ -265,9 +261,8 @@ def test_a_run_on_the_real_serverless_backend(wire: WandbWire, empty_folder: Pat
     assert KEY not in json.dumps([wire.jobs, wire.chats])
 
 
-def test_what_is_tried_again_and_what_is_not(wire: WandbWire, empty_folder: Path) -> None:
-    """Only what has certainly trained nothing: no step is trained twice."""
-    wire.endings.extend(["training_failed", "unavailable", "lost", "lost_but_trained"])
+def test_a_job_that_failed_or_was_lost_is_one_line(wire: WandbWire, empty_folder: Path) -> None:
+    wire.endings.extend(["training_failed", "unavailable", "lost_but_trained"])
     faults: list[BackendError] = []
 
     async def run(host: ServerlessHost) -> None:
@@ -275,28 +270,26 @@ def test_what_is_tried_again_and_what_is_not(wire: WandbWire, empty_folder: Path
             with pytest.raises(BackendError) as caught:
                 await host.train(groups(), 0)
             faults.append(caught.value)
-        await host.train(groups(), 0)
-        assert await host.model.get_step() == 1
-        assert (await host.policy().complete(ASK)).policy_version == 1
 
     with_host(empty_folder, run)
     failed, unavailable, lost = faults
-    assert failed.retryable and "CUDA out of memory at trainer.py" in str(failed)
-    assert unavailable.retryable and unavailable.retry_after == 7
+    assert "CUDA out of memory at trainer.py" in str(failed)
     assert "no trainer is free" in str(unavailable)
-    assert not lost.retryable and "not known whether the job is still running" in str(lost)
-    assert len(wire.jobs) == 3
+    assert "not known whether the job is still running" in str(lost)
     for fault in faults:
         assert "\n" not in str(fault) and KEY not in str(fault)
         assert fault.__cause__ is None and fault.__context__ is None
+    # The same command continues from the step that the lost job has trained.
+    assert with_host(empty_folder, nothing, step=0) == 1
+
+
+async def nothing(host: ServerlessHost) -> None:
+    """Do nothing with an open host."""
 
 
 def test_a_wrong_key_and_a_dead_server(
     wire: WandbWire, empty_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def nothing(host: ServerlessHost) -> None:
-        raise AssertionError("it must not open")
-
     monkeypatch.delenv("WANDB_API_KEY")
     url = wire.url
     (empty_folder / ".env").write_text(f"WANDB_API_KEY=wrong-0123\nARENA_SERVERLESS_URL={url}\n")
@@ -304,15 +297,15 @@ def test_a_wrong_key_and_a_dead_server(
         BackendError, match=r"answered 401: the key .*is WANDB_API_KEY right"
     ) as key:
         with_host(empty_folder, nothing)
-    assert key.value.cause == "authentication" and not key.value.retryable
+    assert key.value.cause == "authentication"
     assert "wrong-0123" not in str(key.value)
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         dead = f"http://127.0.0.1:{unused.getsockname()[1]}/v1"
         (empty_folder / ".env").write_text(f"WANDB_API_KEY={KEY}\nARENA_SERVERLESS_URL={dead}\n")
-        with pytest.raises(BackendError, match=f"nothing answers at {dead}") as gone:
+        with pytest.raises(BackendError, match=f"no answer from {dead}") as gone:
             with_host(empty_folder, nothing)
-    assert gone.value.retryable and "\n" not in str(gone.value)
+    assert "\n" not in str(gone.value)
 
 
 def test_a_run_goes_on_from_where_it_stands(wire: WandbWire, empty_folder: Path) -> None:

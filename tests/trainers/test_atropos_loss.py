@@ -50,17 +50,17 @@ def row(advantages: list[float], index: int = 0) -> TokenSequence:
     )  # fmt: skip
 
 
-def loss(new: Any, rows: list[TokenSequence], kl_coef: float = 0.0) -> Any:
+def loss(new: Any, rows: list[TokenSequence]) -> Any:
     """The loss of a batch as the learner computes it, for log p_new of all trained tokens."""
     [[batch]] = minibatches(rows, 1, 10**6, "0")
-    options = UpdateOptions(loss_fn="ppo", epsilon=0.2, sampler_kl_coef=kl_coef)
+    options = UpdateOptions(loss_fn="ppo", epsilon=0.2)
     return policy_loss(new, batch.targets, options).loss / len(batch.targets)
 
 
-def gradient(ratio: float, advantage: float, kl_coef: float = 0.0) -> float:
+def gradient(ratio: float, advantage: float) -> float:
     """The derivative of the loss by log p_new of one token with this ratio."""
     new = torch.tensor([math.log(ratio) - 1.0], requires_grad=True)
-    loss(new, [row([advantage])], kl_coef).backward()
+    loss(new, [row([advantage])]).backward()
     assert new.grad is not None
     return float(new.grad)
 
@@ -73,14 +73,6 @@ def test_the_clip_stops_only_what_went_far_enough(ratio: float, advantage: float
     is_done = (advantage > 0 and ratio > 1.2) or (advantage < 0 and ratio < 0.8)
     expected = 0.0 if is_done else -advantage * ratio
     assert gradient(ratio, advantage) == pytest.approx(expected, abs=1e-6)
-
-
-@pytest.mark.parametrize("ratio", [0.5, 1.0, 1.5])
-def test_the_kl_term_pulls_towards_the_sampler(ratio: float) -> None:
-    # d/d(log p_new) of exp(-d) + d - 1 is 1 - exp(-d) = 1 - 1/r.
-    pull = gradient(ratio, 1.0, kl_coef=0.5) - gradient(ratio, 1.0)
-    assert pull == pytest.approx(0.5 * (1 - 1 / ratio), abs=1e-6)
-    assert math.copysign(1, pull) == math.copysign(1, ratio - 1) or ratio == 1
 
 
 def test_each_row_weighs_the_same() -> None:

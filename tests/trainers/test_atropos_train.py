@@ -346,7 +346,7 @@ def test_the_command_trains_and_refuses_in_one_line(
         "atropos", "train", "--model-name", str(run.model), "--server", run.server.url,
         "--batch-size", "2", "--gradient-accumulation-steps", "2", "--training-steps", "1",
         "--save-path", str(tmp_path), "--experiment-name", "run", "--patience", "0",
-        "--lr", "1e-2", "--clip-eps", "0.2", "--kl-coef", "0.1",
+        "--lr", "1e-2", "--clip-eps", "0.2",
     ]  # fmt: skip
     refusals = {
         ("--atropos-url", "http://127.0.0.1:9"): (1, "is the trajectory API running there?"),
@@ -355,7 +355,6 @@ def test_the_command_trains_and_refuses_in_one_line(
         ("--weight-bridge-mode", "shared_vllm", "--lora-r", "8"): (2, "trains all weights"),
         ("--set", "executor=ray"): (2, "--set executor=ray: without effect, since environments"),
         ("--set", "eval_games=9"): (2, "--set eval_games=9: without effect"),
-        ("--resume", "--experiment-name", "x"): (2, "there is no experiment 'x'"),
         ("--model-name", "unknown"): (2, "nor a folder with a config.json"),
     }
     for more, (code, text) in refusals.items():

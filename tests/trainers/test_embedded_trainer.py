@@ -197,7 +197,9 @@ def test_a_broken_checkpoint_is_named(tmp_path: Path, base: Path) -> None:
             good = path.read_bytes()
             for content in (b"", b"not a tensor in it", None):
                 path.unlink() if content is None else path.write_bytes(content)
-                with pytest.raises(ArenaError, match=rf"0001 cannot be read: {name}.*--fresh"):
+                with pytest.raises(
+                    ArenaError, match=rf"0001 cannot be read: {name}.*another --exp"
+                ):
                     opened(tmp_path, base)
             path.write_bytes(good)
         path = trainer.checkpoint(1) / OPTIMIZER

@@ -209,7 +209,7 @@ def test_a_run_that_is_killed_while_its_model_is_made_goes_on(
     assert found and 30 < int(found[1]) <= 44
     assert headline(run)[0] == f"Now {run.state.phase}; the first step follows."
     config = zygote.config(base_model="scratch", log_dir=str(tmp_path))
-    assert plan_run(config).start == "continue" and not (tmp_path / "x" / "base").exists()
+    assert plan_run(config).continues and not (tmp_path / "x" / "base").exists()
 
 
 def test_ctrl_c_drops_the_step_and_the_run_goes_on(

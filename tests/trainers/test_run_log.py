@@ -15,7 +15,7 @@ from arena.core.text import clock, short_count
 from arena.llm.ledger import Ledger
 from trainers.config.config import TrainConfig
 from trainers.loop.training import KEPT_POOL, RunLog, kept_steps, pool_steps
-from trainers.runs.document import sampling_rate, time_split
+from trainers.runs.document import time_split
 from trainers.runs.records import RunState, StepRecord, read_records
 
 CONFIG = TrainConfig(game="kuhn_poker", reward="win=1")
@@ -63,7 +63,7 @@ def test_costs_outlive_a_torn_last_line(tmp_path: Path) -> None:
 
 def test_a_state_that_cannot_be_read_is_an_error_and_is_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text("{half")
-    with pytest.raises(UsageError, match=r"run\.json is broken.*--fresh"):
+    with pytest.raises(UsageError, match=r"run\.json is broken.*another --exp"):
         RunLog(tmp_path)
     assert (tmp_path / "run.json").read_text() == "{half"
 
@@ -74,7 +74,9 @@ def test_a_run_whose_state_is_lost_is_not_taken_for_a_new_one(tmp_path: Path, th
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(row(0).model_dump_json() + "\n")
     told = "metrics.jsonl" if there == "metrics.jsonl" else "1 checkpoints"
-    with pytest.raises(UsageError, match=f"run.json is missing, but there are {told}.*--fresh"):
+    with pytest.raises(
+        UsageError, match=f"run.json is missing, but there are {told}.*another --exp"
+    ):
         RunLog(tmp_path)
     assert path.exists()
     (tmp_path / "metrics.jsonl").write_text("")
@@ -93,7 +95,7 @@ def test_only_a_broken_last_row_is_forgotten(tmp_path: Path) -> None:
     lines = log.files.metrics.read_text().splitlines()
     log.files.metrics.write_text("\n".join([lines[0], lines[1][:9], *lines[2:]]))
     before = log.files.metrics.read_bytes()
-    with pytest.raises(UsageError, match=r"metrics\.jsonl, line 2, is not a record.*--fresh"):
+    with pytest.raises(UsageError, match=r"metrics\.jsonl, line 2, is not a record"):
         RunLog(tmp_path).start(CONFIG)
     assert log.files.metrics.read_bytes() == before
 
@@ -127,4 +129,3 @@ def test_the_time_split_adds_up_and_keeps_the_phases() -> None:
     split = time_split(record)
     assert split["rollouts"] == 5 and split["rewards"] == 1 and split["other"] == 1
     assert sum(split.values()) == 10
-    assert sampling_rate(record) is None, "nothing was sampled"

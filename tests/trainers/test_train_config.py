@@ -11,7 +11,7 @@ from arena.core.errors import ArenaError, UsageError
 from arena.episodes.files import locked
 from arena.llm.config import SettingsLayer
 from trainers.config.config import TrainConfig, preset_names, read_preset, settled
-from trainers.runs.training_run import Plan, lock_of, open_run, plan_run, run_files
+from trainers.runs.training_run import Plan, alone_in, lock_of, plan_run, run_files
 
 
 def resolve(game: str, preset: str, layers: list[SettingsLayer]) -> TrainConfig:
@@ -98,25 +98,14 @@ def write_run(config: TrainConfig, state: str = '{"step": 3}') -> None:
     files.state.write_text(state, encoding="utf-8")
 
 
-def test_a_run_begins_goes_on_and_begins_anew(tmp_path: Path) -> None:
+def test_a_run_begins_and_goes_on(tmp_path: Path) -> None:
     config = config_in(tmp_path)
-    assert plan_run(config).start == plan_run(config, resume=False).start == "new"
-    with pytest.raises(UsageError, match="--resume: there is no experiment 'x'"):
-        plan_run(config, resume=True)
+    assert plan_run(config) == Plan(run_files(config))
     assert not list(tmp_path.iterdir()), "a plan writes nothing"
     write_run(config)
-    for resume in (None, True):
-        assert plan_run(config, resume) == Plan(run_files(config), "continue", 3)
+    assert plan_run(config) == Plan(run_files(config), True, 3)
     longer = config_in(tmp_path, steps=90, eval_every=3)
-    assert plan_run(longer).start == "continue", "what decides nothing may change"
-    for number in (1, 2):
-        plan = plan_run(config, resume=False)
-        assert plan.start == "fresh"
-        with open_run(plan) as files:
-            assert not files.folder.exists()
-            aside = files.folder.with_name(f"x.old-{number}")
-            assert (aside / "run.json").read_text() == '{"step": 3}'
-            write_run(config)
+    assert plan_run(longer).continues, "what decides nothing may change"
 
 
 def test_other_settings_are_refused_one_by_one(tmp_path: Path) -> None:
@@ -125,7 +114,7 @@ def test_other_settings_are_refused_one_by_one(tmp_path: Path) -> None:
         plan_run(config_in(tmp_path, options={"players": 3}, learning_rate=0.02, steps=9))
     message = str(raised.value)
     assert "--learning-rate 0.01, now 0.02; --option players=4, now 3. Use" in message
-    assert "--fresh" in message and "--experiment-name" in message and "--steps" not in message
+    assert "another --experiment-name" in message and "--steps" not in message
     with pytest.raises(UsageError, match="cluedo, now goofspiel"):
         plan_run(config_in(tmp_path, game="goofspiel"))
 
@@ -135,7 +124,7 @@ def test_a_run_goes_on_training_what_it_has_trained(tmp_path: Path) -> None:
     served = {"trainer_host": "embedded", "server": "http://localhost:1"}
     write_run(config_in(tmp_path, **served))
     for given in (served, {"trainer_host": "embedded", "lora_rank": 8}, {**served, "lora_rank": 8}):
-        assert plan_run(config_in(tmp_path, **given)).start == "continue"
+        assert plan_run(config_in(tmp_path, **given)).continues
     with pytest.raises(UsageError, match="--lora-rank 8, now 0"):
         plan_run(config_in(tmp_path, trainer_host="embedded"))
     write_run(config_in(tmp_path, trainer_host="embedded"))
@@ -149,27 +138,20 @@ def test_the_reference_moves_on_every_so_many_steps() -> None:
 
 
 def test_a_fault_that_is_found_at_once_leaves_everything_as_it_was(tmp_path: Path) -> None:
-    config = config_in(tmp_path)
-    with pytest.raises(UsageError), open_run(plan_run(config)):
+    folder = run_files(config_in(tmp_path)).folder
+    with pytest.raises(UsageError), alone_in(folder, "arena train"):
         raise UsageError("a bad SPEC")
     assert not list(tmp_path.iterdir())
-    write_run(config)
-    before = sorted(tmp_path.rglob("*"))
-    with pytest.raises(UsageError), open_run(plan_run(config, resume=False)):
-        raise UsageError("a bad SPEC")
-    assert [path for path in sorted(tmp_path.rglob("*")) if path.suffix != ".lock"] == before
-    assert run_files(config).state.read_text() == '{"step": 3}'
 
 
 def test_two_runs_do_not_write_to_one_folder(tmp_path: Path) -> None:
-    config = config_in(tmp_path)
-    write_run(config)
-    plan = plan_run(config, resume=False)
-    with locked(lock_of(plan.files.folder)):
-        for each in (plan, plan_run(config)):
-            with pytest.raises(ArenaError, match="another arena train is writing"), open_run(each):
-                raise AssertionError("it has begun")
-    assert run_files(config).state.exists(), "nothing was moved"
+    folder = run_files(config_in(tmp_path)).folder
+    with (
+        locked(lock_of(folder)),
+        pytest.raises(ArenaError, match="another arena train is writing"),
+        alone_in(folder, "arena train"),
+    ):
+        raise AssertionError("it has begun")
 
 
 @pytest.mark.parametrize(
@@ -188,7 +170,6 @@ def test_a_broken_run_is_named(name: str, content: str, said: str, tmp_path: Pat
     path.write_bytes(content.encode("utf-8", "surrogateescape"))
     with pytest.raises(UsageError, match=said):
         plan_run(config)
-    assert plan_run(config, resume=False).start == "fresh"
 
 
 def test_a_strangers_folder_is_left_alone(tmp_path: Path) -> None:
@@ -196,7 +177,7 @@ def test_a_strangers_folder_is_left_alone(tmp_path: Path) -> None:
     folder = run_files(config).folder
     folder.mkdir(parents=True)
     (folder / ".config.json.part").touch()
-    assert plan_run(config).start == "new", "a run that was killed at once is as good as none"
+    assert not plan_run(config).continues, "a run that was killed at once is as good as none"
     (folder / "thesis.txt").touch()
     with pytest.raises(UsageError, match="is not an experiment of arena"):
         plan_run(config)

@@ -239,22 +239,6 @@ def test_replies_are_as_long_as_the_model_needs(
     assert embedded.reply_tokens(config) == expected
 
 
-def test_a_collapse_stops_the_run(base: Path, tmp_path: Path) -> None:
-    folder, view = tmp_path / "x", Notes()
-
-    def silent(found: Completion) -> Completion:
-        """After the first step it names no action."""
-        text = "?" if found.policy_version else found.choice.text
-        return replace(found, choice=replace(found.choice, text=text))
-
-    config = small(base, steps=3)
-    stopped = asyncio.run(faulty(config, folder, view=view, change=silent).complete())
-    assert (stopped.status, stopped.step) == ("stopped", 2)
-    assert "0% of replies are legal, after 100%" in stopped.reason
-    assert any(stopped.reason in line for line in view.said)
-    assert learn(config, folder) == stopped and RunFiles(folder).report.exists()
-
-
 # Which groups are trained
 
 

@@ -44,7 +44,7 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
     except (OSError, SafetensorError) as error:
         raise ArenaError(
             f"the checkpoint {path.parent} cannot be read: {path.name}: {error}; start again: "
-            "arena train --fresh moves the run aside, arena pretrain needs a new --out"
+            "arena train with another --experiment-name, arena pretrain with a new --out"
         ) from None
 
 

@@ -26,7 +26,6 @@ from backends.embedded.layers import (
     StateDict,
     merged,
     read_state_dict,
-    tf32,
     torch_threads,
     update_threads,
 )
@@ -147,7 +146,7 @@ class Learner:
         without sequences. Raises ArenaError if the gradient is not finite.
         """
         threads = options.threads or update_threads(self.architecture.width)
-        with torch_threads(threads), tf32(options.precision == "tf32"):
+        with torch_threads(threads):
             plan = minibatches(
                 sequences,
                 options.minibatches,
@@ -302,7 +301,7 @@ class Learner:
         if base and base.sha256 != self._base_digest:
             raise ArenaError(
                 f"{folder}: its adapter was trained on other weights than those in {self.base}; "
-                "restore them, or start again with arena train --fresh"
+                "restore them, or start a run with another --experiment-name"
             )
         moments = read_tensors(folder / OPTIMIZER)
         values = self._trained_values(folder)

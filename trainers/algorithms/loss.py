@@ -140,10 +140,6 @@ def policy_loss(
         # The gradient flows through log p_new and the ratio is a constant factor, so a clipped
         # token still contributes.
         losses = -(clipped.detach() * advantages * new_logprobs)
-    if options.sampler_kl_coef:
-        # With d = log r: c (exp(-d) + d - 1) >= 0, with its minimum at d = 0.
-        gaps = new_logprobs - targets.sampled_logprobs
-        losses = losses + options.sampler_kl_coef * (torch.exp(-gaps) + gaps - 1)
     # sum_t w_t loss_t; the caller divides by the number of tokens of the minibatch.
     return LossSums((losses * targets.weights).sum(), ratios.detach(), (~inside).sum(), divergence)
 

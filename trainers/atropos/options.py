@@ -45,7 +45,7 @@ class EnvironmentOptions(Config):
 
 
 class BatchOptions(Config):
-    """The trajectory API, its batches, and what the loss adds for them."""
+    """The trajectory API and its batches."""
 
     url: str = setting("http://127.0.0.1:8000", flag="--atropos-url")
     """The trajectory API: atroposlib's run-api."""
@@ -59,8 +59,6 @@ class BatchOptions(Config):
     """Leave out groups that weights of more steps ago have played."""
     patience: float = setting(300.0, ge=0)
     """Seconds to wait for a trajectory API that does not answer."""
-    sampling_kl: float = setting(0.0, flag="--kl-coef", ge=0)
-    """Pull towards the policy that sampled, per trained token."""
     clip_eps: float = setting(0.2, gt=0)
     """Clip range of the importance ratios."""
 

@@ -8,15 +8,14 @@ For row i of a group with the scores s_1 … s_G:
 
     A_i = (s_i - mean(s)) / std(s)              std is the population's
 
-or the advantages by token that the environment sent. With r = p_new / p_old and d = log r, where
-p_old is the probability that the token was sampled with, the loss is the mean over rows of the mean
-over a row's trained tokens of
+or the advantages by token that the environment sent. With r = p_new / p_old, where p_old is the
+probability that the token was sampled with, the loss is the mean over rows of the mean over a row's
+trained tokens of
 
-    -min(r A, clip(r, 1 - e, 1 + e) A) + c (exp(-d) + d - 1)
+    -min(r A, clip(r, 1 - e, 1 + e) A)
 
-The first term is PPO's (Schulman et al., arXiv:1707.06347), with the right sign of the clip for
-negative advantages. The second one, with the coefficient c, is the term that Atropos' trainer once
-had: it pulls towards the policy that sampled, not towards a frozen reference.
+It is PPO's (Schulman et al., arXiv:1707.06347), with the right sign of the clip for negative
+advantages.
 """
 
 from __future__ import annotations
@@ -113,7 +112,6 @@ class BatchTrainer:
         # The loss is that of `batch`.
         self.update = replace(
             config.update,
-            sampler_kl_coef=options.sampling_kl,
             epsilon=options.clip_eps,
             minibatches=1,  # One step of the optimizer for each batch, as atropos-grpo.
         )

@@ -35,7 +35,7 @@ from arena.llm.settings import BudgetLimits, RunLimits
 
 CreditName = Literal["", "game", "judged"]
 LossName = Literal["cispo", "ppo"]
-Precision = Literal["float32", "tf32", "bf16"]
+Precision = Literal["float32", "bf16"]
 HostName = Literal["embedded", "local", "serverless"]
 WeightSync = Literal["shared_vllm", "lora_only", "lora_restart", "none"]
 FULL_WEIGHTS = ("shared_vllm", "none")
@@ -74,8 +74,6 @@ class UpdateOptions:
     kl_penalty_coef: float = 0.0
     kl_penalty_reference_step: int = 0
     """Step whose weights are the reference of the KL penalty."""
-    sampler_kl_coef: float = 0.0
-    """Coefficient of a loss term that pulls towards the policy that sampled; not in ART."""
     entropy_coef: float = 0.0
     minibatches: int = 2
     tokens_per_batch: int = 4_096
@@ -207,8 +205,8 @@ class UpdateSettings(Config):
     time for an update, the same weights (embedded)."""
     precision: Precision = setting("float32", UPDATE, flag=False)
     """Numbers of sampling and of the forward and backward pass; trained weights and probabilities
-    are float32. tf32: training on CUDA only, elsewhere float32. bf16: half the memory of
-    activations and of the sampler, and faster on a processor that multiplies in it (embedded)."""
+    are float32. bf16: half the memory of activations and of the sampler, and faster on a processor
+    that multiplies in it (embedded)."""
 
 
 class EvaluationSettings(Config):

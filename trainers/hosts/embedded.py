@@ -29,7 +29,6 @@ from trainers.config.config import (
 from trainers.hosts.host import HostRequest, require_open
 from trainers.runs.records import RunFiles
 from trainers.trajectory import TokenSequence, TrajectoryGroup
-from trainers.weight_sync.model_server import check_own_server, check_server
 
 if TYPE_CHECKING:
     from trainers.hosts.embedded_trainer import Bridge, EmbeddedTrainer
@@ -64,10 +63,14 @@ class EmbeddedHost:
         check_device(config.device)
         if config.base_model not in MADE_BASES:
             base_checkpoint(config.base_model)
-        if config.server in OWNED_SERVERS:
-            check_own_server(config)
-        elif config.server:
-            check_server(self._request)
+        if config.server:
+            # Needs httpx, as nothing does that answers in this process.
+            from trainers.weight_sync.model_server import check_own_server, check_server
+
+            if config.server in OWNED_SERVERS:
+                check_own_server(config)
+            else:
+                check_server(self._request)
 
     async def open(self, step: int) -> int:
         from trainers.algorithms.lora import Lora

@@ -95,20 +95,13 @@ class Session:
         if step != self.log.state.step:
             self.view.notify(f"the host has already finished step {step}; its metrics are lost")
             self.log.change(step=step)
-        # A run that was stopped early does not continue.
-        reason = self.stopped
-        self.log.change(status="stopped" if reason else "running", reason=reason, phase="")
+        self.log.change(status="running", reason="", phase="")
         for record in self.log.records:
             self.view.step(record)
 
-    @property
-    def stopped(self) -> str:
-        """Reason of an early stop; empty while the run goes on."""
-        return self.log.state.reason if self.log.state.status == "stopped" else ""
-
     def steps(self) -> Iterator[int]:
-        """Yield the numbers of the steps to do, until the last one, or an early stop."""
-        while self.log.state.step < self.config.steps and not self.stopped:
+        """Yield the numbers of the steps to do."""
+        while self.log.state.step < self.config.steps:
             yield self.log.state.step + 1
 
     def record(self, record: StepRecord) -> None:
@@ -121,15 +114,12 @@ class Session:
             delta = record.evaluation.delta
             changes |= {"best_step": record.step, "best_value": delta.value}
         self.log.append(record)
-        if reason := collapse_reason(self.log.records):
-            changes |= {"status": "stopped", "reason": reason}
-            self.view.notify(f"stopped: {reason}")
         if changes:
             self.log.change(**changes)
 
     def finish(self, **changes: object) -> RunState:
         """Record the end of the run; returns the final state."""
-        self.log.change(**changes, status="stopped" if self.stopped else "finished")
+        self.log.change(**changes, status="finished")
         return self.log.state
 
 
@@ -292,14 +282,6 @@ def staleness_metrics(config: TrainConfig, step: int) -> dict[str, float]:
     if config.sync_every == 1:
         return {}
     return {"staleness": float(step - 1 - config.sampling_step(step - 1))}
-
-
-def collapse_reason(records: Sequence[StepRecord]) -> str:
-    """Return the reason to stop the run after the last of these steps, or ""."""
-    rates = [record.legal_rate for record in records if record.legal_rate is not None]
-    if rates and rates[-1] < rates[0] / 2:
-        return f"only {rates[-1]:.0%} of replies are legal, after {rates[0]:.0%} at the first step"
-    return ""
 
 
 def _mean(

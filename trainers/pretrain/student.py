@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from backends.embedded.architecture import read_architecture
-from backends.embedded.layers import chosen_device, tf32, torch_threads, update_threads
+from backends.embedded.layers import chosen_device, torch_threads, update_threads
 from trainers.algorithms.batching import TREE_ROWS, MicroBatch, minibatches
 from trainers.algorithms.learner import Learner
 from trainers.algorithms.lora import Lora
@@ -55,7 +55,7 @@ class Student:
         if the gradient is not finite.
         """
         options = replace(self._options, learning_rate=factor * self._recipe.learning_rate)
-        with torch_threads(options.threads), tf32(options.precision == "tf32"):
+        with torch_threads(options.threads):
             read = self.with_own_rows(batch, own_rows)
             parts = self._pack(read, [example.weights > 0 for example in read])
             # The right tokens, also where the model reads others.

@@ -17,7 +17,6 @@ from arena.core.errors import ArenaError
 from arena.core.event import WIN_RATE
 from arena.core.game import Game
 from arena.core.text import (
-    decimal,
     duration_in_words,
     percentage,
     pluralize,
@@ -37,7 +36,6 @@ from arena.evaluation.document import (
     json_text,
     options_in_words,
     par_text,
-    percent,
     percent_tick,
     plain_tick,
     points_of,
@@ -60,8 +58,6 @@ _SEATS = PlayerNames(())
 """Names of seats for people, who count them from 1."""
 Points = Mapping[int, Interval]
 """A quantity by step. An unknown value is an Interval without a value."""
-MAX_ROWS = 400
-"""Rows of the table of steps. A longer run shows every n-th step."""
 MAX_FACTS = 3
 """Options of the game below the title; all are among the settings."""
 
@@ -83,7 +79,6 @@ def document(run: TrainingRun) -> Document:
             *drawn[1:],
             *_evaluations(run),
             *_settings(config),
-            *_steps(run),
         ],
         remarks=[f"Hash of all settings that decide what is learned: {config.config_hash}"],
     )
@@ -114,44 +109,6 @@ def _settings(config: TrainConfig) -> list[Section]:
     abouts = {name: (fields[name].description or "") for name in values.keys() & fields.keys()}
     grid = Grid("Settings", ("setting", "value", "default"), rows, abouts)
     return [Section("Settings", [grid], is_folded=True)]
-
-
-def _steps(run: TrainingRun) -> list[Section]:
-    rows = played(run.records)
-    every = -(-len(rows) // MAX_ROWS) or 1  # ceil(rows / MAX_ROWS).
-    title = "Steps" if every == 1 else f"Steps: one in {every}; metrics.jsonl has all"
-    grid = replace(steps(rows[::every], run.par), title=title)
-    return [Section("Steps", [grid], is_folded=True)] if rows else []
-
-
-def steps(records: Sequence[StepRecord], par: float | None) -> Grid:
-    """Return the main figures of each step."""
-    headings = (
-        *("step", "reward", f"won{par_text(par)}", "groups", "dropped", "legal", "tokens/reply"),
-        *("entropy", "kl", "sampling, tokens/s", "training, tokens/s", "s"),
-    )
-    cells = [
-        (
-            str(row.step),
-            decimal(row.reward.value, 2, signed=True),
-            percent(row.win_rate),
-            str(row.groups.trained),
-            str(row.groups.dropped),
-            percentage(finite(row.legal_rate)),
-            decimal(finite(row.reply_tokens), 1),
-            _metric(row.update, "entropy"),
-            _metric(row.update, "kl"),
-            decimal(sampling_rate(row), 0),
-            decimal(training_rate(row), 0),
-            decimal(finite(row.seconds), 1),
-        )
-        for row in records
-    ]
-    return Grid("Steps", headings, cells)
-
-
-def _metric(update: Mapping[str, float], name: str) -> str:
-    return f"{update[name]:.2g}" if name in update else "–"
 
 
 def evaluations(results: Sequence[CheckpointEvaluation], par: float | None) -> Grid:
@@ -333,24 +290,6 @@ def time_split(record: StepRecord) -> dict[str, float]:
     # Rounding may make the sum of the phases exceed the total.
     split["other"] = max(0.0, total - sum(split.values()))
     return split
-
-
-def sampling_rate(record: StepRecord) -> float | None:
-    """Return sampled tokens per second of the rollouts; None if nothing was sampled."""
-    return _per_second(record.tokens.sampled, record.time.get("rollouts"))
-
-
-def training_rate(record: StepRecord) -> float | None:
-    """Return tokens computed per second of the update; None if there was no update."""
-    # A remote host reports the trained tokens only, not those it computed.
-    tokens = record.tokens.computed or record.tokens.trained
-    return _per_second(tokens, record.time.get("update"))
-
-
-def _per_second(count: int, seconds: float | None) -> float | None:
-    # No rate for an unknown, broken or zero duration, and none for a count of 0.
-    seconds = finite(seconds)
-    return count / seconds if seconds and count else None
 
 
 # Games that part

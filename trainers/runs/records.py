@@ -162,9 +162,9 @@ class RunState(Record):
     best_value: float | None = None
     """Delta of `best_step` on held-out deals."""
     status: str = "running"
-    """running, finished, stopped or interrupted."""
+    """running, finished or interrupted."""
     reason: str = ""
-    """Reason of an early stop."""
+    """Reason of an interruption, if there is one: a spent budget, for example."""
     phase: str = ""
     """Work before the first step, with its progress; empty from the first step on."""
     final: dict[str, HeldOutResult] = {}
@@ -244,8 +244,7 @@ def read_lines(path: Path, kind: type[Line]) -> list[Line]:
             # Only the last line can be incomplete: a killed process was writing it.
             if number < len(lines):
                 raise UsageError(
-                    f"{path}, line {number}, is not a record of a run: repair or remove that line; "
-                    "--fresh moves the run aside and starts a new one"
+                    f"{path}, line {number}, is not a record of a run: repair or remove that line"
                 ) from None
     return records
 

@@ -1,8 +1,8 @@
 """A training run on disk: start, resume and read its folder; its results for all views.
 
 A run has the folder `LOG_DIR/EXPERIMENT`. The same command resumes it if all settings that decide
-what is learned are the same. Nothing is ever deleted or overwritten. `EXPERIMENT.lock` beside the
-folder is a file lock; the kernel releases it if the process is killed.
+what is learned are the same. `EXPERIMENT.lock` beside the folder is a file lock; the kernel
+releases it if the process is killed.
 """
 
 from __future__ import annotations
@@ -11,9 +11,8 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from itertools import count
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 from filelock import Timeout
 from pydantic import BaseModel, JsonValue, ValidationError
@@ -37,23 +36,22 @@ from trainers.runs.records import (
 
 Model = TypeVar("Model", bound=BaseModel)
 
-Start = Literal["new", "continue", "fresh"]
+NEW_RUN = "move its folder away, or choose another --experiment-name"
+"""Remedy for a run that cannot continue."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Start of a run: in a new folder, in the existing one, or after moving that one aside."""
+    """Start of a run: in a new folder, or in the existing one."""
 
     files: RunFiles
-    start: Start
+    continues: bool = False
     done: int = 0
     """Steps that are already finished."""
 
     def __str__(self) -> str:
-        if self.start == "continue":
+        if self.continues:
             return f"continues in {self.files.folder} after step {self.done}"
-        if self.start == "fresh":
-            return f"starts in {self.files.folder}; the old folder is moved aside"
         return f"starts in {self.files.folder}"
 
 
@@ -62,25 +60,16 @@ def run_files(config: TrainConfig) -> RunFiles:
     return RunFiles(Path(config.log_dir) / config.experiment)
 
 
-def plan_run(config: TrainConfig, resume: bool | None = None) -> Plan:
+def plan_run(config: TrainConfig) -> Plan:
     """Return where a run with this config starts. Nothing is written.
 
-    `resume` True requires an existing experiment, False starts a new one, None resumes the
-    experiment if it exists. Raises UsageError if the experiment has other settings, does not exist,
-    or is not a run.
+    An experiment that exists is resumed. Raises UsageError if it has other settings, or is not a
+    run.
     """
     # A folder with drafts only is left by a run that was killed at once: it counts as empty.
     files = run_files(config)
-    exists = _has_content(files.folder)
-    if resume is False:
-        return Plan(files, "fresh" if exists else "new")
-    if not exists:
-        if resume:
-            raise UsageError(
-                f"--resume: there is no experiment '{config.experiment}' in {config.log_dir}; "
-                "name it with --experiment-name, or start it without --resume"
-            )
-        return Plan(files, "new")
+    if not _has_content(files.folder):
+        return Plan(files)
     if not files.config.exists():
         raise UsageError(
             f"--experiment-name {config.experiment}: {files.folder} is not an experiment of arena; "
@@ -90,10 +79,9 @@ def plan_run(config: TrainConfig, resume: bool | None = None) -> Plan:
     if differences:
         raise UsageError(
             f"{files.folder} was started with other settings: {differences}. Use the same settings "
-            "to resume it, --fresh to start a new run (the old one is moved aside), or another "
-            "--experiment-name"
+            f"to resume it; for a new run {NEW_RUN}"
         )
-    return Plan(files, "continue", read_state(files).step)
+    return Plan(files, True, read_state(files).step)
 
 
 def _has_content(folder: Path) -> bool:
@@ -126,29 +114,6 @@ def _value_text(value: JsonValue) -> str:
 
 
 @contextmanager
-def open_run(plan: Plan) -> Iterator[RunFiles]:
-    """Lock the run's folder against other processes; for a fresh start, move the old one aside.
-
-    The training writes config.json once the config is known to be valid. If the body fails before
-    that, the old folder is moved back.
-    """
-    files = plan.files
-    with alone_in(files.folder, "arena train"):
-        # The name is found under the lock, so no other process can take it.
-        aside = free_name(files.folder)
-        try:
-            if plan.start == "fresh":
-                files.folder.rename(aside)
-        except OSError as error:
-            raise ArenaError(f"cannot move {files.folder} aside: {error.strerror}") from None
-        try:
-            yield files
-        finally:
-            if plan.start == "fresh" and not files.folder.exists():
-                aside.rename(files.folder)
-
-
-@contextmanager
 def alone_in(folder: Path, command: str) -> Iterator[None]:
     """Exclude other processes of the command that write to a folder, which may not exist yet.
 
@@ -178,7 +143,7 @@ def alone_in(folder: Path, command: str) -> Iterator[None]:
 
 
 def lock_of(folder: Path) -> Path:
-    """Return the lock, beside the folder: that can be moved aside while the lock is held."""
+    """Return the lock, beside the folder, which may not exist yet."""
     folder = folder.resolve()
     return folder.with_name(f"{folder.name}.lock")
 
@@ -186,13 +151,6 @@ def lock_of(folder: Path) -> Path:
 def is_training(files: RunFiles) -> bool:
     """Return whether a process is training in this folder now."""
     return is_locked(lock_of(files.folder))
-
-
-def free_name(folder: Path) -> Path:
-    """Return the first free name of NAME.old-1, NAME.old-2, …"""
-    # Never overwrite: an earlier fresh start may have used the first names.
-    names = (folder.with_name(f"{folder.name}.old-{number}") for number in count(1))
-    return next(path for path in names if not path.exists())
 
 
 def read_config(files: RunFiles) -> TrainConfig:
@@ -218,7 +176,7 @@ def read_state(files: RunFiles) -> RunState:
     if results:
         raise UsageError(
             f"{files.state} is missing, but there are {' and '.join(results)} in {files.folder}: "
-            "put it back to resume; --fresh moves the run aside and starts a new one"
+            f"put it back to resume; for a new run {NEW_RUN}"
         )
     return RunState()
 
@@ -229,7 +187,7 @@ def _read(path: Path, model: type[Model]) -> Model:
     except ValidationError as error:
         raise UsageError(
             f"{path} is broken, or of another version of arena: {first_fault(error, 'the file')}; "
-            "--fresh moves the run aside and starts a new one"
+            f"for a new run {NEW_RUN}"
         ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} cannot be read: {error}") from None

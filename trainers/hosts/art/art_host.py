@@ -1,6 +1,6 @@
 """A host whose weights are trained by ART, and answer at an OpenAI-compatible server of ART.
 
-ART's errors become ArenaErrors: one line, and whether a retry is safe.
+ART's errors become ArenaErrors in one line, which end the run; the same command continues it.
 """
 
 from __future__ import annotations
@@ -90,11 +90,7 @@ class ArtHost(ABC):
         return result
 
     async def _call(self, operation: str, call: Awaitable[Outcome]) -> Outcome:
-        """Return the result of a call of ART. Raises its error as an ArenaError in one line.
-
-        `BackendError.retryable` states whether the same call may succeed later. A retryable failure
-        of training has changed nothing, so a retry never trains a step twice.
-        """
+        """Return the result of a call of ART. Raises its error as an ArenaError in one line."""
         try:
             return await call
         except ArenaError:
@@ -105,7 +101,7 @@ class ArtHost(ABC):
         raise problem
 
     def _translate(self, error: Exception, operation: str) -> ArenaError:
-        """Return the failure in one line; not retryable, since the state is unknown."""
+        """Return the failure in one line."""
         cause = safe_excerpt(str(error)) or "no details"
         return BackendError(
             f"--trainer-host {self.name}: {operation} failed: {cause} ({type(error).__name__})",

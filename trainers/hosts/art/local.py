@@ -8,8 +8,6 @@ adapter gives it here, on the CPU, since the GPU is in use: the proof of `--weig
 from __future__ import annotations
 
 import asyncio
-import os
-import shlex
 import shutil
 import time
 from collections.abc import Callable, Collection, Sequence
@@ -33,6 +31,7 @@ from trainers.hosts.art.convert import art_folder, import_model_config, trainabl
 from trainers.hosts.host import EMBEDDED_ONLY, HostRequest, check_supported, require_open
 from trainers.hosts.policy import ServedWeights
 from trainers.runs.records import RunFiles
+from trainers.runs.training_run import NEW_RUN
 from trainers.trajectory import TrajectoryGroup
 from trainers.weight_sync.model_server import ModelServer, served_rank
 from trainers.weight_sync.weight_proof import RESUME, KnownWeights, WeightProof, first_chat
@@ -49,8 +48,6 @@ LOCAL_PACKAGES = (
     "unsloth", "unsloth_zoo", "wandb",
 )  # fmt: skip
 """The packages of openpipe-art[backend] that training imports."""
-RUNTIME_VARIABLE = "ART_VLLM_RUNTIME_BIN"
-RUNTIME_CACHE_VARIABLE = "ART_VLLM_RUNTIME_CACHE_DIR"
 CHECKPOINT_FILES = ["*.json", "*.jinja", "*.safetensors"]
 """Files of a model at the hub that a proof reads."""
 DEFAULT_SEQUENCE_LENGTH = 32_768
@@ -75,7 +72,7 @@ class LocalHost(ArtHost):
         """Comparison of vLLM's replies with the adapters."""
 
     def preflight(self) -> None:
-        problems = [cuda_problem(), packages_problem(), runtime_problem()]
+        problems = [cuda_problem(), packages_problem()]
         if self._base_model in MADE_BASES:
             problems.append("only --trainer-host embedded trains a model from scratch")
         elif not is_hub_id(self._base_model) and not Path(self._base_model).is_dir():
@@ -201,7 +198,7 @@ class LocalHost(ArtHost):
         link, folder = RunFiles(self._request.folder).checkpoints, self._folder() / "checkpoints"
         folder.mkdir(parents=True, exist_ok=True)
         if not link.is_symlink():
-            # Relative: `--fresh` moves the run's folder.
+            # Relative: the run's folder may be moved.
             link.symlink_to(folder.relative_to(self._request.folder.absolute()))
 
     def _folder(self) -> Path:
@@ -232,31 +229,13 @@ def packages_problem() -> str:
     )
 
 
-def runtime_problem() -> str:
-    """Return why ART cannot start its vLLM, which has an environment of its own."""
-    if command := os.environ.get(RUNTIME_VARIABLE):
-        # The variable holds a command with arguments, of which the first word is the program.
-        program = (shlex.split(command) or [""])[0]
-        if shutil.which(program):
-            return ""
-        return f"{RUNTIME_VARIABLE}={command}: there is no such program"
-    cache = os.environ.get(RUNTIME_CACHE_VARIABLE) or "~/.cache/art/vllm_runtime"
-    installed = Path(cache).expanduser().glob("*/.venv/bin/art-vllm-runtime-server")
-    if shutil.which("uv") or any(installed):
-        return ""
-    return (
-        "`uv` is not installed; ART uses it to create vLLM's own environment, once, over the "
-        f"network (pip install uv, or set {RUNTIME_VARIABLE} to an art-vllm-runtime-server)"
-    )
-
-
 def delete_later_checkpoints(checkpoints: Path, step: int) -> None:
     """Delete the checkpoints after `step`: ART continues from the newest, even a partial one.
 
     Raises ArenaError if the step itself is missing. ART creates step 0 if necessary.
     """
     if step and not (checkpoints / f"{step:04d}").is_dir():
-        raise ArenaError(f"the weights of step {step} are not in {checkpoints}; start with --fresh")
+        raise ArenaError(f"the weights of step {step} are not in {checkpoints}; {NEW_RUN}")
     for folder in checkpoints.glob("[0-9]*"):
         if folder.name.isdigit() and int(folder.name) > step:
             shutil.rmtree(folder)

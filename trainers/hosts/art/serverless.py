@@ -11,13 +11,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import httpx
 import openai
 
-from arena.core.errors import ArenaError, BackendError, UsageError
+from arena.core.errors import ArenaError, BackendError, FailureCause, UsageError
 from arena.llm.environment import address
 from arena.plugins.catalog import require
-from backends.provider_errors import parse_retry_after, safe_excerpt, status_error
+from backends.provider_errors import safe_excerpt, status_error
 from trainers.hosts.art.art_host import (
     DEFAULT_MODEL,
     PACKAGES,
@@ -37,8 +36,6 @@ if TYPE_CHECKING:
 KEY = "WANDB_API_KEY"
 URL_VARIABLE = "ARENA_SERVERLESS_URL"
 ENTITY_VARIABLE = "WANDB_ENTITY"
-AMBIGUOUS = frozenset({408, 502, 504})
-"""HTTP statuses of a gateway that stopped waiting; the server may have accepted the job."""
 
 NOT_AT_WANDB = {
     "server": "leave it out: W&B serves the model that it trains",
@@ -93,7 +90,7 @@ class ServerlessHost(ArtHost):
         if self._newest < step:
             raise ArenaError(
                 f"--trainer-host {self.name}: W&B keeps {self._model.name} only up to step "
-                f"{self._newest}, but the run is at step {step}; start with --fresh"
+                f"{self._newest}, but the run is at step {step}; choose another --experiment-name"
             )
         self._server = self._connect()
         return self._newest
@@ -140,93 +137,32 @@ class ServerlessHost(ArtHost):
     async def _train(
         self, groups: Sequence[art.TrajectoryGroup], keywords: Mapping[str, Any]
     ) -> TrainResult:
-        """Train one step, exactly once.
-
-        If the end of the job was not seen, a new checkpoint shows that the job has finished.
-        """
-        try:
-            result = await super()._train(groups, keywords)
-        except BackendError as error:
-            # Retryable only if no job was started: the caller sends it again.
-            if error.retryable or not (result_of_lost := await self._finished_step()):
-                raise
-            result = result_of_lost
+        result = await super()._train(groups, keywords)
         # Kept here, since the list of checkpoints is read only by `_refresh_steps`.
         self._newest = result.step
         self._steps |= {result.step}
         return result
 
-    async def _finished_step(self) -> TrainResult | None:
-        """Return the step that a lost job has trained; None if there is none."""
-        from trainers.hosts.art.convert import TrainResult
-
-        try:
-            looking = self._backend._get_step(self.model)
-            step = await self._call("looking for checkpoints", looking)
-        except ArenaError:
-            return None
-        # A step above the newest known one can only come from this job.
-        return TrainResult(step=step) if step > self._newest else None
-
     def _translate(self, error: Exception, operation: str) -> ArenaError:
-        if isinstance(error, openai.APIStatusError):
-            return self._translate_status(error, operation)
-        if isinstance(error, openai.APIConnectionError):
-            return self._translate_connection(error, operation)
+        kind: FailureCause = "server_error"
         cause = safe_excerpt(f"{error}", self._key) or type(error).__name__
-        # ART raises a bare RuntimeError when W&B reports `training_failed`. Then the job is over
-        # and has left no checkpoint, so it can be repeated.
-        over = isinstance(error, RuntimeError) and cause.startswith("Training job failed")
-        message = f"--trainer-host {self.name}: "
-        message += cause if over else f"{operation} failed: {cause}"
-        return BackendError(message, "server_error" if over else "bad_response", retryable=over)
-
-    def _translate_status(self, error: openai.APIStatusError, operation: str) -> BackendError:
-        response = error.response
-        wait = parse_retry_after(response.headers.get("retry-after"))
-        problem = status_error(
-            response.status_code,
-            response.text,
-            self._url,
-            wait,
-            self._key,
-        )
-        # Only the POST starts a job. If a later request failed, the job is running.
-        rejected = response.request.method == "POST" and response.status_code not in AMBIGUOUS
-        no_job = operation != "training" or rejected
-        hint = ""
-        if problem.cause == "authentication":
-            hint = f" (is {KEY} right? W&B serves teams only: {ENTITY_VARIABLE} names one)"
-        return self._backend_error(problem, f"{operation} failed: {problem}{hint}", no_job=no_job)
-
-    def _translate_connection(
-        self, error: openai.APIConnectionError, operation: str
-    ) -> BackendError:
-        cause = error.__cause__
-        unsent = isinstance(cause, httpx.ConnectError | httpx.ConnectTimeout)
-        # Without a connection the request did not arrive. A connection that broke later may have
-        # delivered it.
-        no_job = operation != "training" or (unsent and error.request.method == "POST")
-        text = safe_excerpt(f"{cause or error}", self._key) or type(cause).__name__
-        what = "nothing answers at" if unsent else "the connection broke to"
-        timed_out = isinstance(error, openai.APITimeoutError)
-        problem = BackendError("", "timeout" if timed_out else "connection", retryable=True)
-        message = f"{operation} failed: {what} {self._backend._base_url.rstrip('/')} ({text})"
-        return self._backend_error(problem, message, no_job=no_job)
-
-    def _backend_error(self, problem: BackendError, message: str, *, no_job: bool) -> BackendError:
-        """Return the error; it is retryable only if it is certain that no job is running."""
-        if not no_job:
-            message += (
-                "; it is not known whether the job is still running, so it is not sent again: "
-                "look at the model at wandb.ai, then start the same command again"
+        if isinstance(error, openai.APIStatusError):
+            response = error.response
+            problem = status_error(response.status_code, response.text, self._url, key=self._key)
+            kind, cause = problem.cause, f"{problem}"
+            if kind == "authentication":
+                cause += f" (is {KEY} right? W&B serves teams only: {ENTITY_VARIABLE} names one)"
+        elif isinstance(error, openai.APIConnectionError):
+            reason = safe_excerpt(f"{error.__cause__ or error}", self._key) or cause
+            kind, cause = "connection", f"no answer from {self._url} ({reason})"
+        if operation == "training":
+            # The job may have been accepted; a run continues from the newest checkpoint at W&B.
+            cause += (
+                "; it is not known whether the job is still running: look at the model at "
+                "wandb.ai, then start the same command again"
             )
-        return BackendError(
-            f"--trainer-host {self.name}: {message}",
-            problem.cause,
-            retryable=problem.retryable and no_job,
-            retry_after=problem.retry_after,
-        )
+        message = f"--trainer-host {self.name}: {operation} failed: {cause}"
+        return BackendError(message, kind)
 
 
 def _serverless_class() -> type[ServerlessBackend]:

@@ -322,8 +322,7 @@ def _find_measure(name: str, game: Game) -> RewardTerm:
         known = ", ".join(each for each in measures if "/" not in each) or "none"
         near = did_you_mean(name, measures)
         raise UsageError(f"{game.name} has no measure '{name}'; {near}its measures are: {known}")
-    measure = measures[name]
-    return measure_term(name, f"{measure.about} In {measure.unit}; 0 if it was never measured.")
+    return measure_term(measures[name])
 
 
 def entropy_removed(assessments: Sequence[Assessment]) -> float:

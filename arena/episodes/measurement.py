@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from arena.core.analysis import (
     Assessment,
     Assessor,
+    Measure,
     Measurements,
     WeightedSum,
     sum_measurements,
@@ -63,13 +64,15 @@ def measure_sum(measure: str, assessments: Sequence[Assessment]) -> WeightedSum:
     return sums.get(measure, WeightedSum(0.0, 0.0))
 
 
-def measure_term(measure: str, about: str) -> RewardTerm:
+def measure_term(measure: Measure) -> RewardTerm:
     """Return a term `measure:NAME` with the value of a measure of the game's assessor."""
 
     def value(_: SeatEpisode, assessments: Sequence[Assessment]) -> float:
-        return ratio(measure_sum(measure, assessments))
+        return ratio(measure_sum(measure.name, assessments))
 
-    return RewardTerm(f"measure:{measure}", about, value, None, frozenset((measure,)))
+    about = f"{measure.about} In {measure.unit}; 0 if it was never measured."
+    names = frozenset((measure.name,))
+    return RewardTerm(f"measure:{measure.name}", about, value, measure.kinds, names)
 
 
 def ratio(weighted: WeightedSum) -> float:

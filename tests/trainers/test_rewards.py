@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import cache
 from itertools import cycle
 from pathlib import Path
@@ -20,6 +21,7 @@ from arena.core.errors import ArenaError, UsageError
 from arena.core.event import Decision
 from arena.core.game import Game
 from arena.episodes.match import Match, outcome_of, play
+from arena.episodes.measurement import assessments, measure_term
 from arena.episodes.record import Episode, Header
 from arena.plugins.catalog import catalog, make_game
 from backends.scripted import ScriptedBackend
@@ -123,6 +125,20 @@ def test_any_measure() -> None:
     assert value("measure:excess_leak", *asked) == 0, "it never came up"
     assert value("measure:excess_leak", ASK, Show("Revolver"), seat=1) > 0.1
     assert value("measure:premature", WRONG) == 1 and value("measure:missed", *asked) == 1
+
+
+def test_a_measure_reads_only_the_kinds_that_it_names() -> None:
+    for seed in range(3):
+        seat_episode = SeatEpisode(CLUEDO, contest(seed), seed)
+        for measure in CLUEDO.analysis.measures:
+            name = f"measure:{measure.name}"
+            term = Rewards.parse(f"{name}=1", CLUEDO).score(seat_episode).terms[name]
+            everything = measure_term(replace(measure, kinds=None))
+            assessor = CLUEDO.analysis.assessor((seed,))
+            assert assessor is not None
+            found = list(assessments(assessor, seat_episode.episode))
+            assert term == everything.value(seat_episode, found), name
+    assert Rewards.parse("win=1,measure:premature=-1", CLUEDO).kinds == {"accusation", "knowledge"}
 
 
 # The sum

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 from arena import Measure
@@ -204,8 +205,21 @@ _SERIES = tuple(
     for turn in TURNS
 )
 
-MEASURES: tuple[Measure, ...] = _QUESTIONS + _ACCUSATIONS + _REFUTATIONS
-MEASURES += _ONE_GAME + _BELIEFS + _SERIES
+_KINDS = {
+    **dict.fromkeys(("missed", "missed_seen", "missed_deduced"), "accusation, missed accusation"),
+    **dict.fromkeys((stage.measure for stage in STAGES), "suggestion, skipped question"),
+    "efficiency": "suggestion",
+    **dict.fromkeys(("accusations_right", "accusation_probability", "premature"), "accusation"),
+    **dict.fromkeys(("leak_ratio", "excess_leak"), "refutation"),
+    **dict.fromkeys((measure.name for measure in _BELIEFS), "beliefs"),
+    **dict.fromkeys((measure.name for measure in _SERIES), "turn"),
+}
+"""Kinds of assessments that measure each."""
+
+MEASURES = tuple(
+    replace(measure, kinds=frozenset(_KINDS[measure.name].split(", ")))
+    for measure in (*_QUESTIONS, *_ACCUSATIONS, *_REFUTATIONS, *_ONE_GAME, *_BELIEFS, *_SERIES)
+)
 
 FACTS: dict[str, Fact] = {
     "expected": Fact("bits", "expected information of the question", ranks="questions"),

@@ -138,7 +138,9 @@ def test_a_measure_reads_only_the_kinds_that_it_names() -> None:
             assert assessor is not None
             found = list(assessments(assessor, seat_episode.episode))
             assert term == everything.value(seat_episode, found), name
-    assert Rewards.parse("win=1,measure:premature=-1", CLUEDO).kinds == {"accusation", "knowledge"}
+    assert Rewards.parse("win=1,measure:premature=-1", CLUEDO).kinds == frozenset(
+        ("accusation", "knowledge")
+    )
 
 
 # The sum

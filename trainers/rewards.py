@@ -19,9 +19,9 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from importlib import import_module
 from numbers import Real
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import cast
 
 from arena import Assessment, Game
@@ -57,33 +57,21 @@ def load_function(target: str) -> Callable[..., object]:
 
     Raises UsageError if there is no such function.
     """
-    module, _, name = target.partition(":")
-    if not module or not name:
-        raise UsageError(
-            f"--reward-fn {target}: give module:function, for example my_rewards:brevity"
-        )
-    working_directory = str(Path.cwd())
     # sys.path starts with the folder of the `arena` command, not with the working directory.
-    sys.path.insert(0, working_directory)
+    sys.path.insert(0, working_directory := str(Path.cwd()))
     try:
-        function = getattr(import_module(module), name)
-    except ModuleNotFoundError as error:
-        where = (
-            f", nor in {working_directory}" if error.name == module else f" (imported by {module})"
-        )
-        message = f"--reward-fn {target}: there is no module '{error.name}' installed{where}"
-        raise UsageError(message) from error
-    except AttributeError as error:
-        raise UsageError(f"--reward-fn {target}: {error}") from error
+        function = resolve_name(target)
     except Exception as error:  # The edge of a plugin: a module may fail in any way at import.
         cause = f"{type(error).__name__}: {error}".partition("\n")[0]
-        raise UsageError(f"--reward-fn {target}: importing {module} failed: {cause}") from error
+        raise UsageError(
+            f"--reward-fn {target}: {cause}; give module:function, of a module that is installed "
+            f"or in {working_directory}"
+        ) from error
     finally:
         sys.path.remove(working_directory)
     if not callable(function):
-        raise UsageError(
-            f"--reward-fn {target}: it is not a function, but {type(function).__name__}"
-        )
+        kind = type(function).__name__
+        raise UsageError(f"--reward-fn {target}: it is not a function, but {kind}")
     return cast("Callable[..., object]", function)
 
 

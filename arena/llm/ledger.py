@@ -89,14 +89,6 @@ class Tally:
             ours, theirs = getattr(self, name), getattr(other, name)
             setattr(self, name, ours + theirs)
 
-    def since(self, before: Tally) -> Tally:
-        """Return the counts since `before`, an earlier copy."""
-        part = Tally()
-        for name in self.__slots__:
-            now, then = getattr(self, name), getattr(before, name)
-            setattr(part, name, now[len(then) :] if isinstance(now, list) else now - then)
-        return part
-
     def latency(self, percent: float) -> float | None:
         """Return a percentile of the seconds of successful attempts; None without any."""
         return percentile(self.seconds, percent)
@@ -132,15 +124,6 @@ class Ledger:
                     f"{spec} answered none of {pluralize(tally.calls, 'call')} "
                     f"({', '.join(tally.failures)}): this is not a measurement of it"
                 )
-
-    def since(self, before: Ledger) -> Ledger:
-        """Return the counts since `before`, an earlier copy, of the SPECs that were called."""
-        part = Ledger()
-        for spec, tally in self.tallies.items():
-            counts = tally.since(before.tallies.get(spec, Tally()))
-            if counts.calls or counts.decisions:
-                part.tallies[spec] = counts
-        return part
 
     def total(self) -> Tally:
         """The sum over all SPECs."""

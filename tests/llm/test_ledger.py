@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import copy
 import io
 import itertools
 import json
@@ -131,20 +130,6 @@ def test_numbers_of_the_ledger_stay_whole_in_a_narrow_terminal() -> None:
         assert said in shown
     assert "failed: 4 rate_limit, 2 bad_response; retries: 12 rate_limit, 3 timeout" in shown
     assert "…" not in shown
-
-
-def test_a_part_of_a_ledger_and_what_was_before_it_add_up() -> None:
-    play = table(lambda _: ScriptedReply("y", prompt_tokens=3, cost=0.25), max_retries=0)
-    asyncio.run(play.ask_many(2))
-    before = copy.deepcopy(play.llm.ledger)
-    assert not play.llm.ledger.since(before).tallies
-    asyncio.run(play.ask_many(3))
-    part = play.llm.ledger.since(before).total()
-    check_sums(part)
-    assert (part.calls, part.prompt_tokens, part.cost) == (3, 9, 0.75)
-    whole = before.total()
-    whole.add(part)
-    assert whole == play.llm.ledger.total()
 
 
 def test_the_ledger_names_the_percentiles_of_the_seconds() -> None:

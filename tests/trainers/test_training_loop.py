@@ -76,7 +76,7 @@ def test_a_run_from_its_beginning_to_its_report(
     state = learn(config, folder, view)
     files = RunFiles(folder)
     assert (state.status, state.step) == ("finished", 4)
-    assert not files.ledger.exists(), "no model plays but the learner"
+    assert state.spent == 0, "no model plays but the learner"
     assert set(state.final) == {"newest"} | ({"best"} if state.best_step else set())
     assert state.final["newest"].games == 3
     rows = rows_of(folder)

@@ -141,7 +141,6 @@ class BatchTrainer:
             batch = self._select(received, number)
             self.view.phase("update")
             update = await self._update(batch)
-        timer.move(update.pop("seconds_saving", 0.0), "update", "saving")
         counts = rollout_counts(received.groups)
         record = step_record(self.config, number, counts, {}, update).model_copy(
             update={

@@ -63,14 +63,11 @@ class EmbeddedHost:
         check_device(config.device)
         if config.base_model not in MADE_BASES:
             base_checkpoint(config.base_model)
-        if config.server:
+        if config.server not in ("", *OWNED_SERVERS):
             # Needs httpx, as nothing does that answers in this process.
-            from trainers.weight_sync.model_server import check_own_server, check_server
+            from trainers.weight_sync.model_server import check_server
 
-            if config.server in OWNED_SERVERS:
-                check_own_server(config)
-            else:
-                check_server(self._request)
+            check_server(self._request)
 
     async def open(self, step: int) -> int:
         from trainers.algorithms.lora import Lora

@@ -66,7 +66,7 @@ class TrainingHost(Protocol):
         """Do one training step, save its weights, and answer with them from now on.
 
         `kl_reference` is the step whose weights are the reference of the KL penalty. Returns the
-        metrics of the update, among them `seconds_saving` if it is known.
+        metrics of the update.
 
         Raises:
             ArenaError: the step was not done, or its weights do not answer.

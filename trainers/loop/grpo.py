@@ -34,14 +34,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 
 from arena.core.errors import StopPlaying
 from arena.episodes.job import make_executor
 from arena.evaluation.document import Document
-from arena.llm.ledger import Ledger
 from arena.llm.service import LLMService
 from arena.llm.settings import Settings
 from arena.plugins.catalog import make_game
@@ -113,10 +111,8 @@ class GRPO:
         self.games = StepGames(config, parsed.mix, rollouts, self.checkpoints, view)
         self._report = report
         self._warned_of_overflow = False
-        self._number = 0
-        """Number of the step in progress."""
-        self._counted = Ledger()
-        """Calls of this session that ledger.jsonl holds."""
+        self._spent = 0.0
+        """US dollars of this session that run.json holds."""
 
     async def complete(self) -> RunState:
         """Do everything from the last finished step to the report; see `train`."""
@@ -131,7 +127,6 @@ class GRPO:
                 # From here on the step is finished. Old checkpoints are deleted last: a crash
                 # before this point needs them, and a crash after it only leaves some.
                 session.record(record)
-                self._log_costs()
                 if wandb is not None:
                     wandb.log(record)
                 self.view.step(record)
@@ -147,23 +142,17 @@ class GRPO:
     async def step(self, number: int) -> StepRecord:
         """Do one step: deals, games, rewards, credit, update and transfer, evaluation."""
         config, timer = self.config, Timer()
-        self._number = number
         with timer.measure("rollouts"):
             self.view.phase("rollouts", 0, config.groups_per_step * config.rollouts_per_group)
             played = await self.games.play(number)
         counts = played.counts
-        # Games are scored as soon as they finish, within the time of the rollouts; but by workers
-        # at the same time.
-        if config.executor == "local":
-            timer.move(counts.seconds_scoring, "rollouts", "rewards")
         self._show_faults(counts)
         if not counts.games:
             # No later step would be better, and nothing is learned.
             fault = [*counts.faults, *counts.reward_faults][0]
             raise StopPlaying(f"no game of step {number} could be finished: {fault}")
-        with timer.measure("rewards"):
-            complete = complete_groups(played.groups, config.rollouts_per_group)
-            credited = self.credit.assign(complete)
+        complete = complete_groups(played.groups, config.rollouts_per_group)
+        credited = self.credit.assign(complete)
         is_penalised = bool(config.kl_coef or config.entropy_coef)
         selected = select_groups(played.groups, credited, is_penalised)
         if not selected.trained:
@@ -176,8 +165,6 @@ class GRPO:
             # The host also transfers the new weights to what answers the next games.
             update = await self.host.train(selected.trained, reference)
             update |= staleness_metrics(config, number)
-        # The host reports how much of its update was spent on saving the checkpoint.
-        timer.move(update.pop("seconds_saving", 0.0), "update", "saving")
         with timer.measure("evaluation"):
             due = config.is_evaluated(number)
             evaluation = await self.checkpoints.evaluate(number) if due else None
@@ -187,7 +174,7 @@ class GRPO:
                 "evaluation": evaluation,
                 "best": evaluation is not None and self.checkpoints.is_best(evaluation),
                 "warnings": tuple(counts.reward_warnings()),
-                "cost": self._costs().total().cost,
+                "cost": self._spend(),
                 "time": timer.seconds,
                 "seconds": timer.total,
             }
@@ -198,9 +185,9 @@ class GRPO:
         folder = self.log.files.folder
         make_base(self.config, self.game, folder, self.view.notify, self._show_base)
         stack.push_async_callback(self.llm.close)
-        self.llm.add_spent(self.log.spent())
+        self.llm.add_spent(self.log.state.spent)
         # Also of a step that does not end.
-        stack.callback(self._log_costs)
+        stack.callback(self._spend)
         await self.session.load_weights()
         await stack.enter_async_context(self.executor)
         self.llm.add(NEWEST, self.host.policy(), is_trained=True)
@@ -215,10 +202,11 @@ class GRPO:
         evaluation = None
         if self.config.is_evaluated(0):
             evaluation = await self.checkpoints.evaluate(0, "evaluation of the starting policy")
-        cost = self._costs().total().cost
-        self._log_costs()
         return StepRecord(
-            step=0, config_hash=self.config.config_hash, evaluation=evaluation, cost=cost
+            step=0,
+            config_hash=self.config.config_hash,
+            evaluation=evaluation,
+            cost=self._spend(),
         )
 
     def _show_base(self, part: str, done: int, total: int) -> None:
@@ -228,15 +216,13 @@ class GRPO:
             phase = f"making the base model ({part}: {done} of {total})"
             self.log.change(phase=phase)
 
-    def _costs(self) -> Ledger:
-        """Return the calls that ledger.jsonl does not hold yet."""
-        return self.llm.ledger.since(self._counted)
-
-    def _log_costs(self) -> None:
-        costs = self._costs()
-        if costs.tallies:
-            self.log.append_costs(self._number, costs)
-            self._counted = deepcopy(self.llm.ledger)
+    def _spend(self) -> float:
+        """Add to run.json what models have cost since the last call, and return it in dollars."""
+        total = self.llm.ledger.total().cost
+        cost, self._spent = total - self._spent, total
+        if cost:
+            self.log.change(spent=self.log.state.spent + cost)
+        return cost
 
     def _show_faults(self, counts: RolloutCounts) -> None:
         """Report the most frequent reasons of failed games, and once the context overflow."""

@@ -8,7 +8,6 @@ that is killed at any point repeats the step. The steps themselves are those of 
 from __future__ import annotations
 
 import asyncio
-import json
 import math
 import os
 import shutil
@@ -23,19 +22,16 @@ from arena.core.errors import ArenaError, StopPlaying, UsageError
 from arena.episodes.files import write_whole
 from arena.evaluation.records import Interval
 from arena.evaluation.statistics import UNBOUNDED, clustered_mean
-from arena.llm.ledger import Ledger
 from trainers.config.config import TrainConfig
 from trainers.hosts.host import TrainingHost
 from trainers.rollouts.trajectories import RolloutCounts
 from trainers.runs.records import (
     RunFiles,
     RunState,
-    StepCosts,
     StepRecord,
     TermMean,
     TokenCounts,
     finite_metrics,
-    read_lines,
     read_records,
 )
 from trainers.runs.training_run import read_state
@@ -142,14 +138,10 @@ class RunLog:
         finished = self.state.step
         records = read_records(self.files.metrics)
         self.records = [record for record in records if record.step <= finished]
-        costs = len(read_lines(self.files.ledger, StepCosts))
         self.files.folder.mkdir(parents=True, exist_ok=True)
         write_whole(self.files.config, config.model_dump_json(indent=1) + "\n")
         # Rewrites the file without records of unfinished steps and without an incomplete line.
         write_whole(self.files.metrics, "".join(map(_line, self.records)))
-        if self.files.ledger.exists():
-            lines = self.files.ledger.read_text("utf-8").split("\n")[:costs]
-            write_whole(self.files.ledger, "".join(f"{line}\n" for line in lines))
         for replays in self.files.replays.glob("step*"):
             if not replays.name[4:].isdigit() or int(replays.name[4:]) > finished:
                 shutil.rmtree(replays)
@@ -157,15 +149,11 @@ class RunLog:
     def append(self, record: StepRecord) -> None:
         """Append a record and flush it to disk, before the step counts as finished."""
         self.records.append(record)
-        _append(self.files.metrics, _line(record))
-
-    def append_costs(self, step: int, ledger: Ledger) -> None:
-        """Append the calls that were made since the last line to ledger.jsonl."""
-        _append(self.files.ledger, json.dumps({"step": step, **ledger.to_json()}) + "\n")
-
-    def spent(self) -> float:
-        """Return the US dollars of all sessions of the run so far."""
-        return sum(line.total.cost for line in read_lines(self.files.ledger, StepCosts))
+        with self.files.metrics.open("a", encoding="utf-8") as file:
+            file.write(_line(record))
+            file.flush()
+            # Without fsync, a crash of the machine could lose the record of a finished step.
+            os.fsync(file.fileno())
 
     def change(self, **changes: object) -> None:
         """Replace run.json by the state with these changes. From here on its step is finished."""
@@ -202,14 +190,6 @@ def _line(record: StepRecord) -> str:
     return record.model_dump_json() + "\n"
 
 
-def _append(path: Path, line: str) -> None:
-    with path.open("a", encoding="utf-8") as file:
-        file.write(line)
-        file.flush()
-        # Without fsync, a crash of the machine could lose the record of a finished step.
-        os.fsync(file.fileno())
-
-
 @dataclass(slots=True)
 class Timer:
     """Stopwatch of a step's phases."""
@@ -225,11 +205,6 @@ class Timer:
             yield
         finally:
             self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - started
-
-    def move(self, seconds: float, source: str, target: str) -> None:
-        """Move seconds from one phase to another."""
-        self.seconds[source] -= seconds
-        self.seconds[target] = self.seconds.get(target, 0.0) + seconds
 
     @property
     def total(self) -> float:

@@ -172,7 +172,6 @@ class Rollouts:
                         return fault
         trajectories = {seat: self._trajectory(playing, scored, seat) for seat in setup.learners}
         counts.games += 1
-        counts.seconds_scoring += scored.seconds_scoring
         playing.progress(counts.games, playing.total)
         return trajectories
 

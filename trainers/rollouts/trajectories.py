@@ -6,7 +6,6 @@ Imports neither ART nor torch, so that a worker, which computes rewards, starts 
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -161,7 +160,6 @@ class RolloutCounts:
     """Tokens."""
     prompt: int = 0
     """Tokens."""
-    seconds_scoring: float = 0.0
     results: list[RolloutResult] = field(default_factory=list)
     """Results of all learning seats in finished games, in order of completion. Groups that are
     dropped later are included."""
@@ -215,7 +213,6 @@ class RewardedEpisode:
 
     episode: Episode
     rewards: Mapping[int, RewardBreakdown]
-    seconds_scoring: float
 
 
 def score_seats(
@@ -223,14 +220,13 @@ def score_seats(
 ) -> RewardedEpisode:
     """Score the seats that learn: the measurement of a job. Raises GameFailed (`check_answers`)."""
     check_answers(episode)
-    started = time.perf_counter()
     try:
         rewards = {seat: score(episode, seat) for seat in learners}
     except StopPlaying:
         raise
     except ArenaError as error:
         raise RewardFailed(str(error)) from error
-    return RewardedEpisode(episode, rewards, time.perf_counter() - started)
+    return RewardedEpisode(episode, rewards)
 
 
 def check_answers(episode: Episode) -> None:

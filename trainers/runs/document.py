@@ -48,7 +48,7 @@ from trainers.runs.records import RunFiles, StepRecord
 from trainers.runs.sentences import checkpoint_name, facts, headline, mean_name, notes
 from trainers.runs.training_run import CheckpointEvaluation, TrainingRun, finite
 
-PHASES = ("rollouts", "rewards", "update", "saving", "evaluation", "other")
+PHASES = ("rollouts", "update", "evaluation", "other")
 """Parts of a step's duration, in drawing order."""
 BEFORE, AFTER = "before", "after"
 """Folders of replays: of the starting policy, and of the newest checkpoint on the same deals."""
@@ -283,7 +283,6 @@ def played(records: Sequence[StepRecord]) -> list[StepRecord]:
 
 def time_split(record: StepRecord) -> dict[str, float]:
     """Return the seconds of a step by phase; the unmeasured part is `other`."""
-    # Games are scored while others are played; the record already counts that time as rewards only.
     measured = {name: max(0.0, finite(seconds) or 0.0) for name, seconds in record.time.items()}
     split = {name: measured.get(name, 0.0) for name in PHASES}
     total = max(0.0, finite(record.seconds) or 0.0, sum(measured.values()))

@@ -7,7 +7,6 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 
@@ -20,9 +19,6 @@ class Record(BaseModel):
     """Part of a run's files; immutable."""
 
     model_config = ConfigDict(frozen=True)
-
-
-Line = TypeVar("Line", bound=Record)
 
 
 class TermMean(Record):
@@ -111,7 +107,7 @@ class StepRecord(Record):
     seconds: float = 0.0
     """Duration of the whole step."""
     time: Mapping[str, float] = {}
-    """Seconds by phase, without overlap: rollouts, rewards, update, saving, evaluation."""
+    """Seconds by phase, without overlap: rollouts with rewards, update with saving, evaluation."""
     games: int = 0
     decisions: int = 0
     """Decisions of the learner."""
@@ -138,21 +134,6 @@ class StepRecord(Record):
     """US dollars of the models among the opponents, as far as it is known."""
 
 
-class LedgerTotals(Record):
-    """The sums of a ledger that count against a budget."""
-
-    cost: float
-    prompt_tokens: int
-    completion_tokens: int
-
-
-class StepCosts(Record):
-    """A line of ledger.jsonl: calls of the opponents' models in a step, or in a part of it."""
-
-    step: int
-    total: LedgerTotals
-
-
 class RunState(Record):
     """Content of run.json: the progress of a run that is safely on disk."""
 
@@ -167,6 +148,8 @@ class RunState(Record):
     """Reason of an interruption, if there is one: a spent budget, for example."""
     phase: str = ""
     """Work before the first step, with its progress; empty from the first step on."""
+    spent: float = 0.0
+    """US dollars of the models among the opponents, in all sessions."""
     final: dict[str, HeldOutResult] = {}
     """Results of `newest` and `best` on the final deals."""
     exploitability: dict[str, float] = {}
@@ -189,11 +172,6 @@ class RunFiles:
     def metrics(self) -> Path:
         """One StepRecord per line."""
         return self.folder / "metrics.jsonl"
-
-    @property
-    def ledger(self) -> Path:
-        """One StepCosts per line; a step that was repeated has several."""
-        return self.folder / "ledger.jsonl"
 
     @property
     def state(self) -> Path:
@@ -222,24 +200,19 @@ class RunFiles:
 
 
 def read_records(path: Path) -> list[StepRecord]:
-    """Return the records of metrics.jsonl in order; as `read_lines`."""
-    return read_lines(path, StepRecord)
-
-
-def read_lines(path: Path, kind: type[Line]) -> list[Line]:
-    """Return the records of a file in order, without an incomplete last line.
+    """Return the records of metrics.jsonl in order, without an incomplete last line.
 
     Raises UsageError if the file is not text, or a line before the last one is not a record.
     Reading on would lose all records after it.
     """
-    records: list[Line] = []
+    records: list[StepRecord] = []
     try:
         lines = path.read_text("utf-8").rstrip("\n").split("\n") if path.exists() else []
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} cannot be read: {error}") from None
     for number, line in enumerate(lines, 1):
         try:
-            records.append(kind.model_validate_json(line))
+            records.append(StepRecord.model_validate_json(line))
         except ValueError:
             # Only the last line can be incomplete: a killed process was writing it.
             if number < len(lines):

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import shlex
-import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,12 +35,6 @@ PLUGIN = Path(__file__).with_name("vllm_plugin")
 """Folder for vLLM's PYTHONPATH: a module, and the metadata that registers it as a plugin."""
 SHARED_WEIGHTS = json.dumps({"backend": "arena_shared"})
 """Value of vLLM's --weight-transfer-config that uses the plugin."""
-CHECK_SECONDS = 60.0
-LOOK_FOR_VLLM = """
-import importlib.util, sys
-sys.exit(None if importlib.util.find_spec("vllm") else "vllm is not installed there")
-"""
-"""Program of the interpreter with vLLM; does not import vLLM, which takes ten seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,26 +110,6 @@ def vllm_python(config: TrainConfig) -> str:
 def served_rank(rank: int) -> int:
     """Return the smallest rank that vLLM can reserve memory for, and that holds this one."""
     return next(served for served in LORA_RANKS if rank <= served)
-
-
-def check_own_server(config: TrainConfig) -> None:
-    """Raise UsageError unless the server's program is installed."""
-    if config.server != "vllm":
-        return
-    python = vllm_python(config)
-    try:
-        done = subprocess.run(
-            [python, "-c", LOOK_FOR_VLLM],
-            check=False, capture_output=True, text=True, timeout=CHECK_SECONDS,
-        )  # fmt: skip
-        problem = done.stderr.strip().rpartition("\n")[2]
-    except (OSError, subprocess.TimeoutExpired) as error:
-        problem = f"{error}"
-    if problem:
-        raise UsageError(
-            f"--server vllm: {python}: {problem}; name the interpreter of an environment with vLLM "
-            "by vllm_python"
-        )
 
 
 def start_hint(request: HostRequest, url: str) -> str:

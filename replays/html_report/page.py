@@ -234,15 +234,13 @@ class Canvas:
         x: float,
         y: float,
         anchor: str,
-        name: str = "",
         turned: bool = False,
     ) -> None:
         """Write words at a place in units; `turned` writes them upwards."""
         turned_form = Markup(' transform="rotate(-90 {} {})"')
         turn = turned_form.format(_unit(x), _unit(y)) if turned else ""
-        style = Markup(' class="{}"').format(name) if name else ""
-        form = '<text x="{}" y="{}" font-size="{}" text-anchor="{}"{}{}>{}</text>'
-        self._add(form, _unit(x), _unit(y), self.font, anchor, turn, style, printable(words))
+        form = '<text x="{}" y="{}" font-size="{}" text-anchor="{}"{}>{}</text>'
+        self._add(form, _unit(x), _unit(y), self.font, anchor, turn, printable(words))
 
     def svg(self, label: str) -> Markup:
         """Return the picture; `label` describes it for people who cannot see it."""

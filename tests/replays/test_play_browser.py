@@ -138,11 +138,15 @@ def test_two_people_at_one_table(server: PlayProcess, browser: Browser) -> None:
     with tab(browser) as host, tab(browser, (390, 844)) as guest:
         host.page.goto(f"{server.base}/play")
         games = host.page.get_by_role("group", name="Game")
+        level = host.page.get_by_label("Level of the others")
+        level.select_option("level:strong")
         for name, others in SEATS.items():
             games.get_by_role("radio", name=name).check(force=True)
             expect(host.page.get_by_label("Seat 2").locator("option")).to_have_text(
                 ["a person, by link", *others]
             )
+        # The bot of Hanabi that is both fair and strong.
+        expect(level).to_have_value("level:fair")
         games.get_by_role("radio", name="tictactoe").check(force=True)
         host.page.get_by_label("Seat 2").select_option("human")
         host.page.get_by_label("Seconds between moves").fill("0")

@@ -93,6 +93,9 @@ def test_a_game_by_clicks(server: PlayProcess, browser: Browser, name: str) -> N
         buttons = [kind for kind, _ in choices(opened.page) if kind.startswith("play ")]
         assert len(buttons) <= MOST
         play_to_the_end(opened.page, random.Random(4))
+        # The latest event is on the table once, even if the table has a sentence of its own.
+        sentences = opened.page.locator(".table-news, .table-caption").all_inner_texts()
+        assert len(set(sentences)) == len(sentences)
 
 
 @pytest.mark.parametrize("name", ["cluedo", "codenames", "hanabi", "negotiation"])

@@ -63,9 +63,10 @@ export class NewGame {
     this.game = this.form.games.find((game) => game.name === name);
     this.summary.textContent = this.game.summary;
     this.guided.hidden = !this.game.has_first_game;
-    const chosen = this.level.value || "fair";
-    fill(this.level, options(this.levels(), `level:${chosen.replace("level:", "")}`));
-    if (!this.level.value) this.level.value = "level:fair";
+    const levels = this.levels();
+    // A bot that is both fair and strong is the level fair.
+    const chosen = levels.some(([level]) => level === this.level.value) ? this.level.value : "level:fair";
+    fill(this.level, options(levels, chosen));
     this.fields = new Map();
     this.seats = [];
     // The number of players and the variant are what people change; the rest is folded.

@@ -116,10 +116,11 @@ export class PlayTable {
     }
     Object.assign(this.received, message.parts);
     if (message.parts?.names) this.setNames(message.parts.names);
-    if (message.events) this.addEvents(message.first, message.events);
+    const added = message.events ? this.addEvents(message.first, message.events) : [];
     const parts = message.parts?.names ? this.received : (message.parts ?? {});
     for (const [name, part] of Object.entries(parts))
       this.parts[name] = AS_RECEIVED.has(name) ? part : this.names.tree(part);
+    if (message.events) this.showNews(added);
     if ("scene" in parts || "before" in parts) this.drawScene();
     if ("present" in parts) this.drawSeats();
     if ("notes" in parts || "posterior" in parts || "help" in parts) this.help.show(this.parts);
@@ -163,9 +164,9 @@ export class PlayTable {
     const close = this.scroller.scrollHeight - this.scroller.scrollTop - this.scroller.clientHeight < 60;
     this.list.append(...added.map((event) => this.drawEvent(event)));
     if (close || this.events.length === added.length) this.scrollToEnd();
-    this.showNews(added);
     if (this.events.length > added.length)
       this.announcements.textContent = added.map((event) => this.names.text(event.text)).join(" ");
+    return added;
   }
 
   // The latest event, on the table; not what the table says itself.
@@ -384,7 +385,7 @@ export class PlayTable {
     const dialog = h(
       "dialog",
       { class: "keys", "aria-labelledby": "rules-title" },
-      h("h2", { id: "rules-title" }, `Rules of ${this.game.name}`),
+      h("h2", { id: "rules-title" }, `Rules of ${this.game.name.replaceAll("_", " ")}`),
       this.drawGuide(),
       button("Close", () => dialog.close()),
     );

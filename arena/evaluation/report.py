@@ -88,9 +88,8 @@ class PlayerReport(ReportPart):
 
     @property
     def never_moved(self) -> bool:
-        """True for a program that made no move itself. For a model `max_fallbacks` decides."""
-        counts = self.replies
-        return not counts.attempts and 0 < counts.decisions <= counts.fallbacks
+        """True if every move was a fallback, so that the results are not the player's at all."""
+        return 0 < self.replies.decisions <= self.replies.fallbacks
 
     def line(self, name: str) -> TurnSeries:
         """Return the points of a series that have a value, by rising turn."""

@@ -177,7 +177,7 @@ class BackendTraits:
     """Properties of a backend's model and provider. The defaults suit a model in this process."""
 
     is_remote: bool = False
-    """A provider answers: a request before many games checks model, key and address."""
+    """A provider answers, which may be down, limit requests, or state no usage."""
     always_thinks: bool = False
     """The model thinks before each answer without being asked, so its replies need room."""
     takes_thinking: bool = True

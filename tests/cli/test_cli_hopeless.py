@@ -60,8 +60,9 @@ def test_an_evaluation_of_fallback_moves_is_not_called_a_result(tmp_path: Path) 
         stopped = arena(command, tmp_path)
         played = arena(f"{command} --set max_fallbacks=0 --out all", tmp_path)
     assert stopped.returncode == 1 and "fallback moves" in stopped.stderr
-    assert played.returncode == 0
     assert "has not been measured" in played.stdout
+    assert played.returncode == 1
+    assert played.stderr.splitlines()[-1].startswith(f"arena: {spec} made no legal move")
 
 
 def test_a_program_that_never_moves_is_a_failure(tmp_path: Path) -> None:

@@ -93,6 +93,10 @@ def _as_list(value: object) -> object:
 Strings = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], BeforeValidator(_as_list)]
 
 
+ARENA_FLAGS = dict.fromkeys(("tools", "json"), "use --answers text")
+"""Advice to users of arena, for fields whose flag has another name."""
+
+
 class EndpointBody(RequestBody):
     """Base of the bodies of endpoints, which refuse fields that are not supported."""
 
@@ -112,10 +116,10 @@ class EndpointBody(RequestBody):
             is_accepted = cls.neutral_values[name] == value if is_listed else name in known
             if value is not None and not is_accepted:
                 # Ignoring it would answer with another distribution than the client asked for.
+                advice = ARENA_FLAGS.get(name, "the flag or setting of this name")
                 raise ApiError(
                     400,
-                    f"{name[:100]}: this server does not support it; omit it (arena: the flag or "
-                    "setting of this name)",
+                    f"{name[:100]}: this server does not support it; omit it (arena: {advice})",
                     param=name[:100],
                     code="unsupported_parameter",
                 )

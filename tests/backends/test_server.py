@@ -278,6 +278,15 @@ def test_a_bad_field_is_named(server: Server, fields: dict[str, Any], param: str
     assert error["type"] == "invalid_request_error"
 
 
+@pytest.mark.parametrize(
+    "fields", [{"tools": [{"type": "function"}]}, {"structured_outputs": {"json": {}}}]
+)
+def test_refused_forms_of_answers_name_the_flag_of_arena(
+    server: Server, fields: dict[str, Any]
+) -> None:
+    assert "--answers text" in server.chat(**fields).json()["error"]["message"]
+
+
 def test_nulls_and_fields_without_effect_are_accepted(server: Server) -> None:
     fields: dict[str, Any] = {
         "temperature": None,

@@ -183,7 +183,7 @@ def test_no_more_games_at_once_than_the_model_keeps_chats(
 
     monkeypatch.setattr(schedule, "run_schedule", noted)
     words = f"eval kuhn_poker --player embedded:clue-tiny --games 6 --out {tmp_path / 'x'} {flag}"
-    assert run([*words.split(), "--max-tokens", "4"]) == 0
+    assert run([*words.split(), "--guided", "--max-tokens", "16"]) == 0
     assert found == [expected]
 
 

@@ -27,8 +27,8 @@ ANSWER = ("suggest ", "Rope", "<|im_end|>")
 PAGE = 2
 """Rows of a list's page."""
 
-Ending = Literal["training_ended", "training_failed", "unavailable", "lost", "lost_but_trained"]
-"""End of a job. `lost`: the job is accepted, but reports no events."""
+Ending = Literal["training_ended", "training_failed", "unavailable", "lost"]
+"""End of a job. `lost`: it is trained, but reports no events."""
 
 
 class WandbWire:
@@ -99,9 +99,9 @@ class WandbWire:
         body = await request.json()
         self.jobs.append(body)
         job = f"job-{len(self.jobs)}"
-        if ending in {"training_ended", "lost_but_trained"}:
+        if ending in {"training_ended", "lost"}:
             self.steps.add(max(self.steps) + 1)
-        if not ending.startswith("lost"):
+        if ending != "lost":
             self._events[job] = _events(body, ending)
         return JSONResponse({"id": job})
 

@@ -262,7 +262,7 @@ def test_a_run_on_the_real_serverless_backend(wire: WandbWire, empty_folder: Pat
 
 
 def test_a_job_that_failed_or_was_lost_is_one_line(wire: WandbWire, empty_folder: Path) -> None:
-    wire.endings.extend(["training_failed", "unavailable", "lost_but_trained"])
+    wire.endings.extend(["training_failed", "unavailable", "lost"])
     faults: list[BackendError] = []
 
     async def run(host: ServerlessHost) -> None:

@@ -139,13 +139,6 @@ class ServerBridge(ABC):
         if listed.max_model_len:
             self._context_length = min(self._context_length, listed.max_model_len)
 
-    async def _prove(self, name: str, step: int, chat: Chat) -> ProbeReply:
-        """Return a reply to the chat. Raises StopPlaying unless the step's weights answer."""
-        # Weights that the server may still have in their place.
-        earlier = {self._config.sampling_step(step - 1), step - 1, 0}
-        kept = {0, *self._trainer.steps()}
-        return await self.proof.prove(name, step, chat, earlier & kept)
-
 
 class LoraOnly(ServerBridge):
     """A `Bridge` to a server that loads the adapters of steps while it runs."""
@@ -194,7 +187,7 @@ class LoraOnly(ServerBridge):
         """Load the adapter of a step. Raises StopPlaying unless the server answers with it."""
         name, folder = self._name(step), self._copy(step)
         await asyncio.to_thread(self.server.load, name, folder)
-        reply = await self._prove(name, step, chat)
+        reply = await self.proof.prove(name, step, chat)
         self._loaded.add(step)
         return reply
 
@@ -285,8 +278,8 @@ class CheckpointRestart(FullWeights):
         await self._start(self._trainer.checkpoint(step))
         # It was started with this checkpoint, by us.
         await self.proof.calibrate(self.base_name, step)
-        await self._prove(self.base_name, step, PROBE)
+        await self.proof.prove(self.base_name, step, PROBE)
 
     async def _transfer(self, step: int, chat: Chat) -> ProbeReply:
         await self._restart(self._trainer.checkpoint(step))
-        return await self._prove(self.base_name, step, chat)
+        return await self.proof.prove(self.base_name, step, chat)

@@ -59,7 +59,7 @@ class SharedVLLM(FullWeights):
         await self._write(self._trainer.learner.merged(), f"{step}")
         # Now the trained tensors become vLLM's: from here on there is one copy.
         self._alias()
-        return await self._prove(self.base_name, step, chat)
+        return await self.proof.prove(self.base_name, step, chat)
 
     async def _write(self, weights: Mapping[str, Tensor], version: str) -> None:
         """Write weights that do not lie in the shared memory yet; forget what depends on old ones.

@@ -138,25 +138,15 @@ class WeightProof:
         # The weights are equal here, so the difference is rounding alone.
         self._tolerance = max(EXACT, ROUNDING * difference)
 
-    async def prove(
-        self, name: str, step: int, chat: Chat = PROBE, earlier: Iterable[int] = ()
-    ) -> ProbeReply:
-        """Return the reply under this name. Raises StopPlaying unless it is that of the step.
-
-        The error names the one of the `earlier` steps whose weights the server still has.
-        """
+    async def prove(self, name: str, step: int, chat: Chat = PROBE) -> ProbeReply:
+        """Return the reply under this name. Raises StopPlaying unless it is that of the step."""
         reply = await self.request(name, chat)
         difference = await self.difference(reply, step)
         if difference <= self._tolerance:
             return reply
-        matching = ""
-        for before in sorted(earlier, reverse=True):
-            if await self.difference(reply, before) <= self._tolerance:
-                matching = f", and are those of {f'step {before}' if before else 'the base model'}"
-                break
         raise StopPlaying(
             f"{self.http.url} still answers with other weights than those of step {step}: the "
-            f"log-probabilities of its first reply differ by {difference:.2g} nats{matching}. "
+            f"log-probabilities of its first reply differ by {difference:.2g} nats. "
             f"Restart the server and {RESUME}"
         )
 

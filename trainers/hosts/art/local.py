@@ -117,7 +117,7 @@ class LocalHost(ArtHost):
         before = step if self.checkpoint(before) is None else before
         try:
             name = self.model.get_inference_name(step)
-            reply = await proof.prove(name, step, first_chat(groups), [before])
+            reply = await proof.prove(name, step, first_chat(groups))
         except BackendError as error:
             # The step is done, but nothing may play before its weights answer.
             raise StopPlaying(f"{error}; {RESUME}") from None

@@ -138,6 +138,8 @@ def test_two_people_at_one_table(server: PlayProcess, browser: Browser) -> None:
     with tab(browser) as host, tab(browser, (390, 844)) as guest:
         host.page.goto(f"{server.base}/play")
         games = host.page.get_by_role("group", name="Game")
+        expect(games).to_contain_text("Player 2")
+        expect(games).not_to_contain_text("Player 0")
         level = host.page.get_by_label("Level of the others")
         level.select_option("level:strong")
         for name, others in SEATS.items():

@@ -1,7 +1,7 @@
 // The form for a new game: pictures of the games, the options of one, and who sits where.
 
 import { Trouble, button, fill, h, options } from "./dom.js";
-import { rememberName, rememberedName } from "./names.js";
+import { Names, rememberName, rememberedName } from "./names.js";
 import { HELP_NAMES } from "./play_help.js";
 import { drawScene } from "./scene.js";
 import { loadScene } from "./scenes.js";
@@ -52,9 +52,10 @@ export class NewGame {
   gameCard({ name, title, picture }) {
     const table = h("div", { class: "table-top", "aria-hidden": "true", inert: true });
     const input = { type: "radio", name: "game", value: name, checked: name === this.game.name, onchange: () => this.choose(name) };
+    const names = new Names([]); // Players by their numbers from 1.
     if (picture.scene)
       loadScene(picture.scene)
-        .then((module) => drawScene(table, module, picture.position, null, picture, null))
+        .then((module) => drawScene(table, module, names.tree(picture.position), null, { ...picture, seats: names.tree(picture.seats) }, null))
         .catch(() => {}); // The form is complete without pictures.
     return h("label", { class: "game-card" }, h("input", input), h("span", { class: "game-picture" }, table), title);
   }

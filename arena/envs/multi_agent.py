@@ -27,7 +27,8 @@ class ArrayObservation(TypedDict):
     """One observation as arrays; a member of `observation_space`."""
 
     observation: dict[str, NDArray[Any]]
-    """Arrays with the shapes of `game.arrays.specs`. Fresh copies."""
+    """Arrays with the shapes of `game.arrays.specs`, fresh copies. Empty for a game without arrays:
+    its players read the text of `PlayerInfo`."""
     action_mask: NDArray[np.int8]
     """Shape (number of actions,): 1 where legal. Shared and read-only."""
 

@@ -99,7 +99,9 @@ def print_estimate(
         echo("No model would be asked: the run costs nothing.")
         return
     print_grids([ledger_grid(ledger)])
-    echo(f"Total: {most}{games:,} games; cost: {'unknown' if cost is None else f'${cost:.4f}'}.")
+    amount = "unknown" if cost is None else f"${cost:.4f}"
+    noun = "game" if games == 1 else "games"
+    echo(f"Total: {most}{games:,} {noun}; cost: {amount}.")
     if cost is None:
         echo("--set price_in=… --set price_out=… (USD per million tokens) state an unknown price.")
     echo("Bots played in place of the models; a model that plays worse has longer games.")

@@ -313,7 +313,8 @@ def help_text(info: FieldInfo, default: JsonValue = None) -> str:
     """Return the description of a field with its choices, its range and the default."""
     text = " ".join((info.description or "").split())
     kinds = (info.annotation, *get_args(info.annotation))
-    choices = [word for kind in kinds if get_origin(kind) is Literal for word in get_args(kind)]
+    words = (word for kind in kinds if get_origin(kind) is Literal for word in get_args(kind))
+    choices = list(filter(None, words))  # An empty choice means the default.
     if choices:
         text += f" Choose {', '.join(choices)}."
     text = " ".join(filter(None, (text, _range(info))))

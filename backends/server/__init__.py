@@ -14,7 +14,7 @@ from arena.llm.config import Config, argument, setting
 
 DEFAULT_PORT = 5001
 """Port that the backend `art` uses unless ART_WRAPPER_URL is set."""
-LIMITS = "limits for clients"
+LIMITS = "Limits for clients"
 """Heading of the help."""
 
 

@@ -128,7 +128,7 @@ class PlayedItem:
 
 
 GAME_SETTINGS = BudgetLimits.model_fields.keys() | {
-    "text_level", "dataset_size", "seed", "prompt", "self_play",
+    "text_level", "seed", "prompt", "self_play",
     "opponents", "reward", "reward_fn", "credit", "rollouts_per_group", "max_tokens",
     "temperature", "guided",
 }  # fmt: skip

@@ -167,7 +167,7 @@ class GameSettings(Config):
     """Longest reply in tokens. 0: 64, or 400 for a base model that keeps a notebook."""
     temperature: float = setting(1.0, GAMES, gt=0, le=2)
     """Sampling temperature in training games."""
-    guided: bool = setting(False, GAMES)
+    guided: bool = setting(False, GAMES, flag="--guided/--free")
     """Constrain sampling to legal actions (embedded host, vLLM)."""
     prompt: str = setting("rules", GAMES)
     """System message: rules, brief, or a file.txt."""

@@ -219,7 +219,8 @@ class CluedoAssessor(SeatAssessor):
                 return {"probability": probability, "break_even": position.break_even}
             case Show(card) if self._question:
                 leaks = self._leaks(self._question, player)
-                return asdict(RefutationFacts(leaks[card], min(leaks.values()), len(leaks)))
+                if len(leaks) > 1:  # A forced card is no decision.
+                    return asdict(RefutationFacts(leaks[card], min(leaks.values()), len(leaks)))
         return {}
 
     def _position_values(self, player: int) -> PositionValues:

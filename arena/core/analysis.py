@@ -86,7 +86,7 @@ class Measure:
     comparable: bool = True
     """False if equal play gives another value in a longer game or at another table. Evaluation
     leaves such a measure out; rewards and the summary of one game may use it."""
-    kinds: frozenset[str] | None = None
+    kinds: tuple[str, ...] | None = None
     """The kinds of assessments that measure it, so that a reward computes no others; None: all."""
 
     @property

@@ -72,7 +72,8 @@ def measure_term(measure: Measure) -> RewardTerm:
 
     about = f"{measure.about} In {measure.unit}; 0 if it was never measured."
     names = frozenset((measure.name,))
-    return RewardTerm(f"measure:{measure.name}", about, value, measure.kinds, names)
+    kinds = None if measure.kinds is None else frozenset(measure.kinds)
+    return RewardTerm(f"measure:{measure.name}", about, value, kinds, names)
 
 
 def ratio(weighted: WeightedSum) -> float:

@@ -226,7 +226,7 @@ def test_a_folder_in_use_and_other_settings_are_refused(tmp_path: Path, base: Pa
     with pytest.raises(UsageError, match="other settings of stages, lora_rank; use the same"):
         taught(base, out, 13, lora_rank=2, resume=True)
     (out / CHECKPOINT / OPTIMIZER).write_bytes(b"")
-    with pytest.raises(ArenaError, match="cannot be read: .* arena pretrain needs a new --out"):
+    with pytest.raises(ArenaError, match="cannot be read: .* arena pretrain with a new --out"):
         taught(base, out, resume=True)
 
 

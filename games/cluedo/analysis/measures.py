@@ -217,7 +217,7 @@ _KINDS = {
 """Kinds of assessments that measure each."""
 
 MEASURES = tuple(
-    replace(measure, kinds=frozenset(_KINDS[measure.name].split(", ")))
+    replace(measure, kinds=tuple(_KINDS[measure.name].split(", ")))
     for measure in (*_QUESTIONS, *_ACCUSATIONS, *_REFUTATIONS, *_ONE_GAME, *_BELIEFS, *_SERIES)
 )
 

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from pydantic import JsonValue
 
-from arena.core.action import Action, Speech, field_names
+from arena.core.action import Action, field_names
 from arena.core.errors import InvalidAction
 from arena.core.game import Game
 from arena.core.text import shorten
@@ -59,13 +59,6 @@ def _schema(fields: dict[str, list[str]], with_values: bool) -> dict[str, JsonVa
         "required": [*properties],
         "additionalProperties": False,
     }
-
-
-def function_call(action: Action) -> tuple[str, dict[str, str]]:
-    """Return the function of an action and its arguments, the inverse of `called_action`."""
-    if isinstance(action, Speech):
-        return type(action).__name__, {"text": action.text}
-    return type(action).__name__, {f: str(getattr(action, f)) for f in field_names(action)}
 
 
 def called_action(

@@ -76,7 +76,8 @@ def evaluate(options: EvalOptions) -> int:
 
     game, tested = options.make_game(), _single(options.player)
     opponents = _opponents(game, options.against)
-    baseline = _baseline(options.baseline, tested)
+    baseline = options.baseline
+    _check_baseline(baseline, tested)
     compared = [tested, *([baseline] if baseline else [])]
     specs = [*compared, *(spec for spec in opponents if spec != SELF)]
     settings: dict[str, JsonValue] = {
@@ -97,13 +98,12 @@ def evaluate(options: EvalOptions) -> int:
     return run.conduct(schedule)
 
 
-def _baseline(baseline: str | None, player: str) -> str | None:
+def _check_baseline(baseline: str | None, player: str) -> None:
     if baseline == player:
         raise UsageError(
             f"--baseline {redacted(baseline)}: it is the player itself; without --baseline, "
             "its opponents are those of --against, or else the game's default bot"
         )
-    return baseline
 
 
 def _single(player: list[str]) -> str:

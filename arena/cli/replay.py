@@ -222,14 +222,14 @@ class BranchOptions(ReplayOptions, SeedOptions, ModelOptions, OutputOptions):
 
 def branch(options: BranchOptions) -> int:
     """Let other players play on from a position of a replay, with the same hidden cards."""
-    from arena.episodes.branch import deals_anew, position, turns_left
+    from arena.episodes.branch import position, redraws_deal, turns_left
     from arena.episodes.match import Match
 
     replay = options.replay()
     game = replay.make_game()
     start = position(replay, options.position)
     specs = _players(replay, game, options.seat)
-    if deals_anew(replay, start):
+    if redraws_deal(replay, start):
         echo(
             f"note: at position {len(start.plies)} no player has moved; the deal is drawn again",
             file=sys.stderr,
@@ -281,16 +281,16 @@ def branch_chat_options(replay: Replay, options: ModelOptions) -> ChatOptions:
     from arena.episodes.branch import models_of
 
     given = options.chat_options(replay.make_game(), max_turns=replay.header.max_turns)
-    usual = ModelOptions().chat_options()
-    kept = models_of(replay) or usual
+    default = ModelOptions().chat_options()
+    kept = models_of(replay) or default
     named = options.given_by("flag")
 
     def changed(new: ChatOptions | Sampling, old: ChatOptions | Sampling) -> dict[str, Any]:
         values = {each.name: getattr(new, each.name) for each in fields(old)}
         return {n: v for n, v in values.items() if n in named or v != getattr(old, n)}
 
-    sampling = replace(kept.sampling, **changed(given.sampling, usual.sampling))
-    asked = replace(kept, **changed(given, usual))
+    sampling = replace(kept.sampling, **changed(given.sampling, default.sampling))
+    asked = replace(kept, **changed(given, default))
     return replace(
         asked,
         max_attempts=min(asked.max_attempts, given.max_attempts),

@@ -68,7 +68,7 @@ def position(replay: Replay, ply: int) -> Position:
     return Position(printable(replay.path.name), digest, replay.header, tuple(plies))
 
 
-def deals_anew(replay: Replay, start: Position) -> bool:
+def redraws_deal(replay: Replay, start: Position) -> bool:
     """Return whether chance moves before the first decision are drawn again.
 
     The deal of the branch then differs from that of the replay.

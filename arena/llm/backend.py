@@ -1,7 +1,7 @@
 """Chat requests, completions, prices, and the Backend protocol that answers requests.
 
 A `Backend` answers requests for one model and does nothing else: retries, limits, budget and ledger
-belong to `LLMService`. Every failure is a `BackendError`, which states whether another try may
+belong to `LLMService`. Every failure is a `BackendError`, which states whether another attempt may
 succeed.
 """
 
@@ -274,8 +274,13 @@ def estimate_prompt(request: Request) -> int:
 
     An estimate, not a bound: text that is not English takes more tokens for its characters.
     """
-    functions = sum(len(t.name + t.description + json.dumps(t.parameters)) for t in request.tools)
-    return tokens_of(functions + sum(len(message.content) for message in request.messages))
+    characters = sum(len(message.content) for message in request.messages)
+    return tokens_of(len(_functions_text(request)) + characters)
+
+
+def _functions_text(request: Request) -> str:
+    """Return the functions that a request offers, about as a model reads them."""
+    return "".join(f"{t.name}{t.description}{json.dumps(t.parameters)}" for t in request.tools)
 
 
 def tokens_of(characters: int) -> int:
@@ -297,9 +302,8 @@ def count_prompts(requests: Sequence[Request], shortest: int | None) -> Usage:
     """
     total, cached, before = 0, 0, ""
     for request in requests:
-        functions = [t.name + t.description + json.dumps(t.parameters) for t in request.tools]
         repeated = request.messages[: request.repeated]
-        text = "".join([*functions, *(message.content for message in repeated)])
+        text = _functions_text(request) + "".join(message.content for message in repeated)
         common = common_prefix_length(before, text) // CHARACTERS_PER_TOKEN
         cached += common if shortest is not None and common >= shortest else 0
         total += estimate_prompt(request)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from function_calls import function_call
 
-from arena.agents.action_tools import action_tools, called_action, function_call
+from arena.agents.action_tools import action_tools, called_action
 from arena.core.action import Speech
 from arena.core.errors import InvalidAction
 from arena.plugins.catalog import catalog, make_game

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
+from function_calls import function_call
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_games import walk
 
-from arena.agents.action_tools import function_call
 from arena.agents.reply.phrasebook import Phrasebook
 from arena.agents.reply.reader import correction, read_reply
 from arena.core.action import CHANCE, Action, field_names

@@ -18,7 +18,7 @@ from arena.agents.chat import ChatOptions, attempts_in, requests_of
 from arena.core.analysis import Appraiser
 from arena.core.errors import ReplayError, UsageError
 from arena.core.game import Game
-from arena.episodes.branch import deals_anew, models_of, position
+from arena.episodes.branch import models_of, position, redraws_deal
 from arena.episodes.files import ReplayWriter
 from arena.episodes.match import Match, play
 from arena.episodes.record import DecisionLine
@@ -126,9 +126,9 @@ def test_hidden_cards_stay_where_they_are(parents: dict[str, Replay], tmp_path: 
         dealt = branch_off(tmp_path, parent, name, 0, 31)
         assert kept.moves[0] == parent.moves[0]
         assert dealt.moves[0] != parent.moves[0]
-        assert deals_anew(parent, position(parent, 0))
-        assert not deals_anew(parent, position(parent, 1))
-    assert not deals_anew(parents["tictactoe"], position(parents["tictactoe"], 0))
+        assert redraws_deal(parent, position(parent, 0))
+        assert not redraws_deal(parent, position(parent, 1))
+    assert not redraws_deal(parents["tictactoe"], position(parents["tictactoe"], 0))
 
 
 def test_an_older_branch_that_begins_later_has_left_nothing(

@@ -84,7 +84,7 @@ class EmbeddedHost:
             context_length=config.max_context_tokens or None,
             seed=config.seed,
             first_step=step,
-            precision="bf16" if config.precision == "bf16" else "float32",
+            precision=config.precision,
         )
         self._bridge = make_bridge(self._request, self._trainer)
         await self._bridge.start()

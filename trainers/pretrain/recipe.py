@@ -110,7 +110,7 @@ TAUGHT_TOKENS = 16_384
 SMALL = {"suspects": 3, "weapons": 3, "rooms": 3}
 MIDDLE = {"suspects": 4, "weapons": 4, "rooms": 5}
 FULL_TABLES = {3: 0.25, 4: 0.4, 5: 0.2, 6: 0.15}
-AS_PLAYED = {"novice": 0.6, "novice detective": 0.2, "detective": 0.2}
+PLAYED_OPPONENTS = {"novice": 0.6, "novice detective": 0.2, "detective": 0.2}
 """Opponents in the games that are played: games against novices last longest."""
 NAMES = "names_seed"
 
@@ -123,7 +123,7 @@ NOTEBOOK_STAGES = (
     Stage(
         3000,
         FULL_TABLES,
-        others=AS_PLAYED,
+        others=PLAYED_OPPONENTS,
         redrawn=NAMES,
         longest_chat=LONGEST_CHAT,
         own_rows=0.5,
@@ -167,9 +167,10 @@ def make_recipe(
         stage = replace(stage, players={})  # The mix of numbers suits the recipe's own game only.
     recipe = replace(recipe, game=game, options=options, levels=levels, stages=(stage,))
     # `arena train` names all options. Each stage draws its own number of players.
-    usual = make_game(game).options.model_dump(mode="json") | {"players": options.get("players")}
-    is_usual = is_default and all(usual[name] == value for name, value in options.items())
-    if notebook and is_usual and games is epochs is None:
+    defaults = make_game(game).options.model_dump(mode="json")
+    defaults |= {"players": options.get("players")}
+    is_full_game = is_default and all(defaults[name] == value for name, value in options.items())
+    if notebook and is_full_game and games is epochs is None:
         recipe = replace(recipe, stages=NOTEBOOK_STAGES)
     return replace(recipe, bots=imitated_bots(made, tuple(levels), bot))
 
@@ -182,12 +183,12 @@ def imitated_bots(
     They are those of the default recipe if the game has them, else the bot that the game is
     measured against. Raises UsageError if the game does not have `bot`.
     """
-    known, default = bot_names(game.name), Recipe().bots
+    known, defaults = bot_names(game.name), Recipe().bots
     if bot and bot not in known:
         raise UsageError(f"--bot {bot}: {game.name} has no such bot; choose {', '.join(known)}")
-    usual = {level: default[level] for level in levels}
-    if not bot and all(name in known for bots in usual.values() for name in bots):
-        return usual
+    chosen = {level: defaults[level] for level in levels}
+    if not bot and all(name in known for bots in chosen.values() for name in bots):
+        return chosen
     name = bot or default_opponent(game).removeprefix("bot:")
     return {level: {name: 1.0} for level in levels}
 

@@ -32,7 +32,6 @@ class WandbLog:
         self, config: TrainConfig, folder: Path, settings: Settings, notify: Callable[[str], None]
     ) -> None:
         """Open the run. Raises ArenaError if that fails."""
-        require_wandb()
         import wandb
 
         self._notify = notify

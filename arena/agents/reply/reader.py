@@ -73,10 +73,10 @@ class Reading:
 
 def failed(failure: ReplyFailure, words: str) -> Reading:
     """Return the reading of words that name no legal action."""
-    return Reading(None, failure, shorten(words))
+    return Reading(None, failure, excerpt_of(words))
 
 
-def shorten(text: str) -> str:
+def excerpt_of(text: str) -> str:
     """Return the text as one line of at most `EXCERPT_LENGTH` characters."""
     line = " ".join(text[: 4 * EXCERPT_LENGTH].split())
     return line if len(line) <= EXCERPT_LENGTH else line[: EXCERPT_LENGTH - 1] + "…"
@@ -101,7 +101,7 @@ class AnswerReader:
         """Return the one legal action among `actions`, or the failure."""
         legal = [action for action in actions if action in self.legal]
         if len(legal) == 1:
-            return Reading(legal[0], None, shorten(words))
+            return Reading(legal[0], None, excerpt_of(words))
         return failed("ambiguous" if legal else "illegal", words)
 
     def whole(self, text: str) -> Reading | None:
@@ -131,7 +131,7 @@ class AnswerReader:
         fault = self.legal.speech_fault(speech)
         if fault:
             return Reading(None, "invalid_speech", fault)
-        return Reading(speech, None, shorten(str(speech)))
+        return Reading(speech, None, excerpt_of(str(speech)))
 
     def answer(self, text: str) -> Reading:
         """Read a marked answer: an action, which words of the author may surround."""
@@ -279,7 +279,7 @@ def read_reply(
     # texts have the same words.
     exact = phrasebook(observation.game).by_text.get(shown.strip())
     if exact is not None and exact in observation.legal_actions and not cut:
-        return Reading(exact, None, shorten(shown))
+        return Reading(exact, None, excerpt_of(shown))
     if not any(character.isprintable() and not character.isspace() for character in shown):
         return failed("truncated" if cut else "empty", text[-EXCERPT_LENGTH:])
     reading = _read(shown, observation, cut)

@@ -33,7 +33,7 @@ help:
 
 demo: $(VENV)/.core
 	$(BIN)/arena train cluedo --backend art --preset demo
-	$(BIN)/arena play cluedo --players 4 --seed 7 --set delay=0.15 --text-level deductions --out runs/demo \
+	$(BIN)/arena play cluedo --players 4 --seed 1 --set delay=0.15 --text-level deductions --out runs/demo \
 	  --seat 0=embedded:$(TRAINED) --seat 1=bot:novice --seat 2=bot:novice --seat 3=bot:novice
 	@echo "What it learned: runs/train/cluedo-demo/report.html"
 	@echo "Study the game: $(BIN)/arena replay runs/demo --web"

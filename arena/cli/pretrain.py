@@ -21,7 +21,7 @@ from arena.llm.config import setting
 from trainers.config.config import Precision
 from trainers.pretrain.pretrain import CHECKPOINT, CurvePoint
 from trainers.pretrain.pretrain import pretrain as make_model
-from trainers.pretrain.recipe import Recipe, make_recipe, teaching
+from trainers.pretrain.recipe import Recipe, continuing, make_recipe, teaching
 from trainers.runs.training_run import alone_in
 
 TEACHING = "With --base-model"
@@ -46,7 +46,8 @@ class PretrainOptions(GameSetupOptions, OutputOptions):
     """Folder for the checkpoint. Default: runs/clue-tiny, or with --base-model
     runs/pretrain/GAME-MODEL."""
     games: int | None = setting(None, ge=50, le=10**6)
-    """Games to imitate. Default: 3600, or 400 with --base-model."""
+    """Games to imitate. Default: 3600, or 400 with --base-model, or those of the stages of
+    --notebook."""
     epochs: int | None = setting(None, ge=1, le=100)
     """Passes over the games. Default: 2."""
     bot: str = setting("")
@@ -56,7 +57,8 @@ class PretrainOptions(GameSetupOptions, OutputOptions):
     seed: int = setting(0, ge=0, le=10**6)
     """Seed of the games and of the weights."""
     notebook: bool = setting(False, flag="--notebook")
-    """Also learn to write what follows from the events before each action, at text level events."""
+    """Also learn to write what follows from the events before each action, at text level events.
+    With --base-model: continue a model that has learned this, by the last stage of the recipe."""
     device: str = setting("auto")
     """cpu, cuda or auto."""
     precision: Precision | None = setting(None)
@@ -82,11 +84,12 @@ def pretrain(options: PretrainOptions) -> int:
     --seat 0=embedded:FOLDER.
     """
     let_threads_sleep()
-    if options.base_model and options.notebook:
-        raise UsageError("--notebook: it needs a model from scratch; leave --base-model out")
     given = {"lora_rank", "learning_rate", "max_context_tokens"} & options.given().keys()
-    if not options.base_model and given:
-        raise UsageError(f"--{min(given).replace('_', '-')}: it needs --base-model")
+    if given and (options.notebook or not options.base_model):
+        flag = f"--{min(given).replace('_', '-')}"
+        if options.notebook:
+            raise UsageError(f"{flag}: leave it out with --notebook, whose recipe sets it")
+        raise UsageError(f"{flag}: it needs --base-model")
     figures = _run(options, _recipe(options))
     text = f"Play it: arena play {options.game} --seat 0=embedded:{figures['out']}"
     print(json.dumps(figures) if options.as_json else text)
@@ -95,27 +98,29 @@ def pretrain(options: PretrainOptions) -> int:
 
 def _recipe(options: PretrainOptions) -> Recipe:
     game, base = options.make_game(), options.base_model
-    recipe = make_recipe(
-        options.game,
-        TAUGHT_GAMES if base and options.games is None else options.games,
-        options.epochs,
-        options.seed,
-        # All of them, so that a later change of a default cannot alter a resumed run.
-        game.options.model_dump(mode="json") if base else options.game_options(),
-        options.text_level or ("notes" if base else None),
-        options.bot,
-        options.notebook,
-    )
-    if base:
+    # All options of the game, so that a later change of a default cannot alter a resumed run.
+    chosen = game.options.model_dump(mode="json") if base else options.game_options()
+    make = partial(
+        make_recipe, options.game, seed=options.seed, options=chosen, bot=options.bot,
+        notebook=options.notebook,
+    )  # fmt: skip
+    level, games, epochs = options.text_level, options.games, options.epochs
+    if not base:
+        recipe = make(games, epochs, level=level)
+    else:
         from trainers.hosts.embedded import base_checkpoint
 
-        recipe = teaching(
-            recipe,
-            str(base_checkpoint(base)),
-            options.lora_rank,
-            options.learning_rate,
-            options.max_context_tokens,
-        )
+        folder = str(base_checkpoint(base))
+        if options.notebook:
+            recipe = continuing(make(level=level), folder, games, epochs)
+        else:
+            recipe = teaching(
+                make(games or TAUGHT_GAMES, epochs, level=level or "notes"),
+                folder,
+                options.lora_rank,
+                options.learning_rate,
+                options.max_context_tokens,
+            )
     tokens = options.tokens_per_batch or recipe.tokens_per_batch
     return replace(recipe, precision=options.precision, tokens_per_batch=tokens)
 

@@ -23,6 +23,8 @@ from arena.agents.notebook import (
     split_entry,
 )
 from arena.agents.reply.reader import read_reply
+from arena.cli import pretrain as pretrain_command
+from arena.cli import run
 from arena.core.observation import Observation
 from arena.episodes.match import Match, play
 from arena.episodes.record import Episode
@@ -33,8 +35,8 @@ from trainers.pretrain import pretrain as pretraining
 from trainers.pretrain.corpus import Demonstration, demonstrations
 from trainers.pretrain.new_model import ends_of_rows, write_new_model
 from trainers.pretrain.notebook import ExactNotebook, placed_knowledge
-from trainers.pretrain.pretrain import CurvePoint, pretrain
-from trainers.pretrain.recipe import SMALL, Stage, make_recipe
+from trainers.pretrain.pretrain import CurvePoint, pretrain, rate_factor
+from trainers.pretrain.recipe import SMALL, Recipe, Stage, continuing, make_recipe
 from trainers.pretrain.student import Student
 
 CLUEDO = make_game("cluedo", players=3)
@@ -265,6 +267,53 @@ def test_stages_follow_each_other_and_a_run_continues_to_the_bit(
     pretrain(RECIPE, tmp_path / "part", lambda _: None, resume=True)
     weights = [(tmp_path / n / "model.safetensors").read_bytes() for n in ("whole", "part")]
     assert weights[0] == weights[1]
+
+    # A finished model goes on with new optimizers, and a killed run of it goes on, too.
+    further = continuing(RECIPE, str(tmp_path / "whole"), games=3)
+    with pytest.raises(KeyboardInterrupt):
+        pretrain(further, tmp_path / "more", lambda _: None, progress=stop_at_three)
+    pretrain(further, tmp_path / "more", lambda _: None, resume=True)
+    pretrain(further, tmp_path / "again", lambda _: None)
+    weights += [(tmp_path / n / "model.safetensors").read_bytes() for n in ("more", "again")]
+    assert weights[0] != weights[2] == weights[3]
+
+
+def stop_at_three(point: CurvePoint) -> None:
+    if point.step == 3:
+        raise KeyboardInterrupt
+
+
+def test_the_command_continues_a_model_by_the_last_stage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    asked: list[Recipe] = []
+
+    def note(recipe: Recipe, *_: object) -> dict[str, object]:
+        asked.append(recipe)
+        return {}
+
+    monkeypatch.setattr(pretrain_command, "make_model", note)
+    command = "pretrain cluedo --notebook --base-model clue-notebook --precision bf16 --games 700"
+    assert run(command.split()) == 0
+    [recipe] = asked
+    [stage] = recipe.stages
+    last = make_recipe("cluedo", notebook=True).stages[-1]
+    assert stage == replace(last, games=700, decay="linear") and stage.rate == 0.2
+    assert recipe.base_model.endswith("clue-notebook") and recipe.precision == "bf16"
+    assert recipe.levels == {"events": 1.0} and recipe.bots == {"events": {"detective": 1.0}}
+    # From 1/40 of the rate up to all of it, then down by equal steps.
+    rates = [rate_factor(step, 240, recipe.warmup_steps, "linear") for step in range(240)]
+    assert rates[0] == 1 / 40 and rates[39] == rates[40] == 1 and rates[140] == 0.5
+    assert rates[239] == 0.02
+
+
+def test_only_a_model_that_keeps_a_notebook_is_continued(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(["pretrain", "cluedo", "--notebook", "--base-model", "clue-tiny"]) == 2
+    assert "has no tokens for the rows of a notebook of cluedo" in capsys.readouterr().err
 
 
 FALSE_LINES = "Rope 1\nMrs White E\nDagger 12E\nSpanner E2"

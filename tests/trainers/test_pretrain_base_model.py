@@ -251,7 +251,7 @@ def test_another_tokenizer_is_noticed(tmp_path: Path, base: Path) -> None:
         ("kuhn_poker --base-model clue-tiny --device tpu", "--device tpu: choose auto, cpu, cuda"),
         ("kuhn_poker --base-model clue-tiny --resume", "holds no interrupted run"),
         ("codenames --notebook", "codenames does not compute exactly where hidden things"),
-        ("cluedo --notebook --base-model x", "leave --base-model out"),
+        ("cluedo --notebook --base-model clue-notebook --lora-rank 8", "out with --notebook"),
     ],
 )
 def test_the_command_names_a_fault_in_one_line(

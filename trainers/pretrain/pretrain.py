@@ -284,7 +284,7 @@ def training_steps(
     started, steps, settings = time.perf_counter(), len(stage.plan), recipe.stages[number]
     warmup = min(recipe.warmup_steps, round(WARMUP * steps))
     for step in range(first, steps):
-        factor = settings.rate * rate_factor(step, steps, warmup)
+        factor = settings.rate * rate_factor(step, steps, warmup, settings.decay)
         loss = student.learn(stage.plan[step], factor, settings.own_rows)
         done, held_out, notebook = step + 1, None, None
         if done % MEASURE_EVERY == 0 or done == steps:
@@ -294,12 +294,14 @@ def training_steps(
         yield CurvePoint(done, steps, seconds, round(loss, 4), held_out, number, notebook)
 
 
-def rate_factor(step: int, steps: int, warmup: int) -> float:
-    """Return the factor on the learning rate: linear warm-up, then a cosine down to 1/50."""
+def rate_factor(step: int, steps: int, warmup: int, decay: str = "cosine") -> float:
+    """Return the factor on the learning rate: linear warm-up, then a decay down to 1/50."""
     # (step + 1): the first step has a rate above 0, step warmup - 1 the full one.
     if step < warmup:
         return (step + 1) / warmup
     done = (step - warmup) / max(1, steps - warmup)
+    if decay == "linear":
+        return max(0.02, 1 - done)
     # 0.02 + 0.98 (1 + cos(pi x)) / 2, for x from 0 to 1.
     return 0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * done))
 

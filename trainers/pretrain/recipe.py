@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from pydantic import JsonValue
 
@@ -44,6 +45,8 @@ class Stage:
     """Imitated bots with their weights; empty: those of the recipe."""
     rate: float = 1.0
     """Factor on the learning rates."""
+    decay: Literal["cosine", "linear"] = "cosine"
+    """How the rates fall after the warm-up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +116,11 @@ FULL_TABLES = {3: 0.25, 4: 0.4, 5: 0.2, 6: 0.15}
 PLAYED_OPPONENTS = {"novice": 0.6, "novice detective": 0.2, "detective": 0.2}
 """Opponents in the games that are played: games against novices last longest."""
 NAMES = "names_seed"
+CONTINUED_RATE = 0.2
+"""Factor on the rates for a model that keeps a notebook already: at the full rate, forty steps undo
+more than a stage teaches (results/)."""
+CONTINUED_WARMUP = 40
+"""Most steps of warm-up for such a model, whose optimizers are new."""
 
 NOTEBOOK_STAGES = (
     Stage(3000, {3: 1.0}, SMALL),
@@ -127,8 +135,7 @@ NOTEBOOK_STAGES = (
         redrawn=NAMES,
         longest_chat=LONGEST_CHAT,
         own_rows=0.5,
-        # At the full rate, forty steps undo more than this stage teaches (results/).
-        rate=0.2,
+        rate=CONTINUED_RATE,
     ),
 )
 """Curriculum for a notebook: small decks, other names, the full deck, and the tables of play."""
@@ -191,6 +198,24 @@ def imitated_bots(
         return chosen
     name = bot or default_opponent(game).removeprefix("bot:")
     return {level: {name: 1.0} for level in levels}
+
+
+def continuing(
+    recipe: Recipe, base_model: str, games: int | None = None, epochs: int | None = None
+) -> Recipe:
+    """Return a recipe that continues a model with a notebook by the last stage of `recipe`.
+
+    None stands for the number of that stage.
+    """
+    last = recipe.stages[-1]
+    stage = replace(
+        last,
+        games=games or last.games,
+        epochs=epochs or last.epochs,
+        rate=CONTINUED_RATE,
+        decay="linear",
+    )
+    return replace(recipe, base_model=base_model, stages=(stage,), warmup_steps=CONTINUED_WARMUP)
 
 
 def teaching(

@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from arena.core.errors import UsageError
 from backends.embedded.architecture import read_architecture
 from backends.embedded.layers import chosen_device, torch_threads, update_threads
 from trainers.algorithms.batching import TREE_ROWS, MicroBatch, minibatches
@@ -41,6 +42,11 @@ class Student:
             self._options = replace(self._options, tokens_per_batch=recipe.tokens_per_batch)
         known = self.encoder.tokenizer.tokenizer.raw
         row_ends = [known.token_to_id(end) for end in ends_of_rows(recipe)]
+        if None in row_ends:
+            raise UsageError(
+                f"{base}: its tokenizer has no tokens for the rows of a notebook of {recipe.game}; "
+                "--notebook continues models that it has made for this game"
+            )
         self._row_ends = np.array(row_ends, dtype=np.int32)
         """Tokens that end the rows of a notebook; none without one."""
 

@@ -10,7 +10,7 @@ newest notes of the model itself stay.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Literal, Self
 
@@ -22,9 +22,10 @@ from arena.core.errors import ArenaError, BackendError, FailureCause, UsageError
 from arena.core.event import Decision
 from arena.core.game import Game
 from arena.core.observation import Observation, TextLevel
-from arena.core.spec import Spec
+from arena.core.spec import Spec, redacted
 from arena.core.text import first_fault, neutralise, shorten
 from arena.llm.backend import (
+    BackendTraits,
     Choice,
     Completion,
     FinishReason,
@@ -68,6 +69,25 @@ class ChatOptions:
         # Newer than the first replays, so that equal settings have equal headers.
         usual = {"system": None, "thinking_room": THINKING_ROOM}
         return {n: v for n, v in fields.items() if n not in usual or v != usual[n]}
+
+    def check(self, spec: str, traits: BackendTraits) -> None:
+        """Raise UsageError for options that this model cannot follow."""
+        if self.answers == "tools" and not self.guided and not traits.takes_tools:
+            raise UsageError(f"{redacted(spec)} cannot call functions: use --answers text or json")
+        if self.guided and Spec.parse(spec).scaffold == "scratchpad":
+            raise UsageError(
+                f"{redacted(spec)}: guided replies hold a legal action and nothing else, so the "
+                "scaffold 'scratchpad' has no effect; use --free"
+            )
+
+    def sampling_for(self, traits: BackendTraits) -> Sampling:
+        """Return the sampling of a model: a reply that includes thinking may be longer."""
+        limit = self.sampling.max_tokens
+        if traits.thinks(self.sampling):
+            with_room = limit + self.thinking_room
+            # A provider refuses a limit above its own; one that the user has chosen is sent anyway.
+            limit = max(limit, min(with_room, traits.max_reply_tokens or with_room))
+        return replace(self.sampling, max_tokens=limit)
 
 
 ACTION_SCHEMA: dict[str, JsonValue] = {
@@ -342,6 +362,12 @@ class Attempt(BaseModel):
     def to_json(self) -> dict[str, JsonValue]:
         """Return the record as JSON. Fields that have their default value are omitted."""
         return self.model_dump(mode="json", exclude_defaults=True)
+
+
+def record_of(attempts: Iterable[Attempt], forgotten: int) -> dict[str, JsonValue]:
+    """Return the details of a decision; `forgotten` as in `Chat`."""
+    details: dict[str, JsonValue] = {"attempts": [attempt.to_json() for attempt in attempts]}
+    return details | ({"forgotten": forgotten} if forgotten else {})
 
 
 def parse_attempts(

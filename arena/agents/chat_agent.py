@@ -13,8 +13,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pydantic import JsonValue
-
 from arena.agents.action_tools import action_tools
 from arena.agents.agent import Seat
 from arena.agents.chat import (
@@ -22,18 +20,18 @@ from arena.agents.chat import (
     SCRATCHPAD,
     Attempt,
     Chat,
-    ChatOptions,
     attempts_in,
     opening,
+    record_of,
     text_level_of,
 )
 from arena.agents.notebook import own_notes
-from arena.agents.reply.reader import Reading, correction, read_reply, visible
+from arena.agents.reply.reader import Reading, correction, read_reply
 from arena.core.errors import BackendError, ContextOverflow, StopPlaying, UsageError
 from arena.core.event import Decision
 from arena.core.observation import Observation
 from arena.core.spec import Spec, redacted
-from arena.llm.backend import BackendTraits, Choice, Message, Request
+from arena.llm.backend import Choice, Message, Request
 
 NO_ANSWER = "(no answer)"
 """Replaces an empty reply in the chat: some providers refuse empty messages."""
@@ -57,25 +55,18 @@ class ChatAgent:
         if options.sampling.asks_to_think and not traits.takes_thinking:
             line = f"{redacted(spec)} cannot think: --reasoning-effort has no effect on it"
             seat.llm.hint(f"thinking {spec}", line)
-        if options.answers == "tools" and not options.guided and not traits.takes_tools:
-            raise UsageError(f"{redacted(spec)} cannot call functions: use --answers text or json")
-        self._sampling = replace(options.sampling, max_tokens=_reply_limit(traits, options))
-        scaffold, level = Spec.parse(spec).scaffold, text_level_of(spec, seat.text_level)
-        self._keeps_notes = scaffold == "scratchpad"
-        if self._keeps_notes and options.guided:
-            raise UsageError(
-                f"seat {seat.player}: guided replies hold a legal action and nothing else, so the "
-                f"scaffold '{scaffold}' has no effect; use --free"
-            )
+        options.check(spec, traits)
+        self._sampling = options.sampling_for(traits)
         # Of a mixture of versions one plays the whole game, drawn from the seat's own stream.
         self._versions = dict(traits.versions)
         self._version: int | None = None
         if self._versions:
             self._version = seat.rng.choices(*zip(*traits.versions, strict=True))[0]
         first = opening(seat.game, options, seat.turn_limit)
+        self._keeps_notes = Spec.parse(spec).scaffold == "scratchpad"
         if self._keeps_notes:
             first = Message("system", f"{first.content}\n{SCRATCHPAD}")
-        self._chat = Chat(first, options.chat, level)
+        self._chat = Chat(first, options.chat, text_level_of(spec, seat.text_level))
         self.last_request = Request(())
         """The last request; the record of an attempt has only the messages added since."""
 
@@ -95,13 +86,14 @@ class ChatAgent:
             reading = await self._attempt(observation, attempts)
             if reading.action is not None:
                 self.llm.count_decision(self.spec, None)
-                return Decision(reading.action, details=self._details(attempts))
+                details = record_of(attempts, self._chat.forgotten)
+                return Decision(reading.action, details=details)
             # `LLMService` has retried already; another attempt would only repeat that.
             if attempts[-1].failure == "provider_error":
                 break
             # After the last attempt there is no request that could carry the correction.
             if left:
-                self._correct(reading, attempts[-1].reply, observation)
+                self._correct(reading, observation)
         return self._fall_back(observation, attempts)
 
     def follow(self, observation: Observation, decision: Decision) -> None:
@@ -123,7 +115,7 @@ class ChatAgent:
             elif attempt.failure != "provider_error":
                 reading = self._read(attempt.choice(), observation)
                 if reading.action is None and left:
-                    self._correct(reading, attempt.reply, observation)
+                    self._correct(reading, observation)
 
     async def _attempt(self, observation: Observation, attempts: list[Attempt]) -> Reading:
         """Ask once, read the reply and add the record to `attempts`.
@@ -148,7 +140,7 @@ class ChatAgent:
             reading = self._read(completion.choice, observation)
             attempts.append(attempt.with_answer(completion, reading))
             if reading.failure == "truncated":
-                self._explain_truncation(_is_cut_thinking(reading, completion.text))
+                self._explain_truncation(reading.is_cut_thinking)
             return reading
 
     def _request(self, observation: Observation) -> Request:
@@ -180,10 +172,9 @@ class ChatAgent:
             self._chat.scratchpad = notes
         return read_reply(choice.text, observation, choice.finish_reason, choice.refusal)
 
-    def _correct(self, reading: Reading, reply: str, observation: Observation) -> None:
+    def _correct(self, reading: Reading, observation: Observation) -> None:
         """Answer a reply without a legal action."""
-        limit = self._sampling.max_tokens if _is_cut_thinking(reading, reply) else 0
-        self._chat.correct(correction(reading, observation, limit))
+        self._chat.correct(correction(reading, observation, self._sampling.max_tokens))
 
     def _explain_truncation(self, is_cut_thinking: bool) -> None:
         """Name the flags that help, once per run."""
@@ -194,30 +185,10 @@ class ChatAgent:
             f"{how}; raise --max-tokens{' or lower --reasoning-effort' if is_cut_thinking else ''}",
         )
 
-    def _details(self, attempts: list[Attempt]) -> dict[str, JsonValue]:
-        """Return the record of a decision."""
-        forgotten: dict[str, JsonValue] = {"forgotten": self._chat.forgotten}
-        recorded: list[JsonValue] = [attempt.to_json() for attempt in attempts]
-        return {"attempts": recorded, **(forgotten if self._chat.forgotten else {})}
-
     def _fall_back(self, observation: Observation, attempts: list[Attempt]) -> Decision:
         last = attempts[-1]
         why = f"{last.failure} in attempt {len(attempts)}: {last.excerpt or last.reply[:80]!r}"
         self.llm.count_decision(self.spec, why)
         choices = observation.game.fallback_actions(observation)
-        return Decision(self._seat.rng.choice(choices), why, self._details(attempts))
-
-
-def _is_cut_thinking(reading: Reading, reply: str) -> bool:
-    """Return whether the limit on tokens came before the model had finished thinking."""
-    return reading.failure == "truncated" and not visible(reply).strip()
-
-
-def _reply_limit(traits: BackendTraits, options: ChatOptions) -> int:
-    """Return the longest reply in tokens, which includes the thinking of models that think."""
-    limit = options.sampling.max_tokens
-    if traits.always_thinks or (options.sampling.asks_to_think and traits.takes_thinking):
-        with_room = limit + options.thinking_room
-        # A provider refuses a limit above its own; a limit that the user has chosen is sent anyway.
-        return max(limit, min(with_room, traits.max_reply_tokens or with_room))
-    return limit
+        action = self._seat.rng.choice(choices)
+        return Decision(action, why, record_of(attempts, self._chat.forgotten))

@@ -132,7 +132,7 @@ async def _estimate(
             number = sum(count * players.count(spec) for players, count in line_ups.items())
             share, options, traits = number / len(samples), samples[0].options, llm.traits(spec)
             thinking = 0
-            if traits.always_thinks or (options.sampling.asks_to_think and traits.takes_thinking):
+            if traits.thinks(options.sampling):
                 by_effort = THINKING.get(options.sampling.reasoning_effort, THINKING["medium"])
                 thinking = min(by_effort, options.sampling.max_tokens + options.thinking_room)
             calls = share * sum(len(sample.requests) for sample in samples)

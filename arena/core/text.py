@@ -148,6 +148,12 @@ def shorten(text: str, most: int = LONGEST_QUOTE) -> str:
     return printable(text)
 
 
+def cut(text: str, length: int) -> str:
+    """Return the beginning of a long text, with a note of how much is missing."""
+    missing = len(text) - length
+    return text if missing <= 0 else f"{text[:length]}… ({missing:,} more characters)"
+
+
 def pluralize(number: int, noun: str) -> str:
     """Return a number with its noun: `1 game`, `2 games`, `3 plies`.
 

@@ -198,6 +198,10 @@ class BackendTraits:
     kept_chats: int | None = None
     """Number of chats that its own cache holds; with more, each is read again at each turn."""
 
+    def thinks(self, sampling: Sampling) -> bool:
+        """Return whether the model thinks before an answer."""
+        return self.always_thinks or (sampling.asks_to_think and self.takes_thinking)
+
 
 class Backend(Protocol):
     """Answers chat requests for one model. Used in one event loop; called many times at once.

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 from pydantic import JsonValue
 
+from arena.core.text import cut
 from replays.analysis.documents import MessageJson
 
 MAX_CHARACTERS = 2_000_000
@@ -46,12 +47,6 @@ def to_json_value(value: object) -> JsonValue:
         case list() | tuple():
             return [to_json_value(inner) for inner in value]
     raise TypeError(f"{type(value).__name__} is not a JSON value")
-
-
-def cut(text: str, length: int) -> str:
-    """Return the beginning of a long text, with a note of how much is missing."""
-    missing = len(text) - length
-    return text if missing <= 0 else f"{text[:length]}… ({missing:,} more characters)"
 
 
 class SizeBudget:

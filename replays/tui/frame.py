@@ -20,8 +20,7 @@ from rich.text import Text
 from arena import Event, Game, Header, Outcome, Ply, Replay, State
 from arena.agents.display import draw_table, ending
 from arena.agents.names import PlayerNames, display_names
-from arena.core.text import bits_text, printable
-from replays.analysis.sanitize import cut
+from arena.core.text import bits_text, cut, printable
 
 MIN_PICTURE_WIDTH = 80
 """Columns that a picture needs."""

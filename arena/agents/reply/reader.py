@@ -69,6 +69,8 @@ class Reading:
     failure: ReplyFailure | None
     excerpt: str
     """The words in which the action or the failure was found, shortened."""
+    is_cut_thinking: bool = False
+    """The limit on tokens came before the model had finished thinking."""
 
 
 def failed(failure: ReplyFailure, words: str) -> Reading:
@@ -181,16 +183,16 @@ _FAULTS: dict[ReplyFailure | None, str] = {
 }
 
 
-def correction(reading: Reading, observation: Observation, thinking_tokens: int = 0) -> str:
+def correction(reading: Reading, observation: Observation, max_tokens: int = 0) -> str:
     """Return the correction for a reply without a legal action, with an example.
 
-    `thinking_tokens` is the limit that cut off a reply while the model still thought, or 0.
+    `max_tokens` is the limit of the reply, if there is one.
     """
     missing = _missing(reading.excerpt, observation) if reading.failure == "ambiguous" else ""
     fault = _FAULTS[reading.failure].format(reading.excerpt, missing)
-    if reading.failure == "truncated" and thinking_tokens:
+    if reading.is_cut_thinking and max_tokens:
         fault = (
-            f"Your thinking used up all {thinking_tokens} tokens of the reply, so there was no "
+            f"Your thinking used up all {max_tokens} tokens of the reply, so there was no "
             "answer. Think only briefly, then answer with one action."
         )
     # An example shows the notation; its choice, the first legal action, is arbitrary.
@@ -281,7 +283,8 @@ def read_reply(
     if exact is not None and exact in observation.legal_actions and not cut:
         return Reading(exact, None, excerpt_of(shown))
     if not any(character.isprintable() and not character.isspace() for character in shown):
-        return failed("truncated" if cut else "empty", text[-EXCERPT_LENGTH:])
+        excerpt = excerpt_of(text[-EXCERPT_LENGTH:])
+        return Reading(None, "truncated" if cut else "empty", excerpt, is_cut_thinking=cut)
     reading = _read(shown, observation, cut)
     if reading.action is None and (plain := plain_letters(shown)[-MAX_READ:]) != shown:
         again = _read(plain, observation, cut)

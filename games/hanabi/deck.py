@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Self
 
 from pydantic import Field, model_validator
@@ -14,12 +14,6 @@ COLOURS = ("red", "yellow", "green", "white", "blue")
 """Order of the Hanabi Learning Environment; a game of n colours uses the first n."""
 Kinds = int
 """A set of kinds, as bits. Bots compare thousands of them for one decision."""
-
-
-@cache
-def flags(kinds: Kinds, number: int) -> bytes:
-    """Return the set as bytes: for each of `number` kinds 1 if it is in the set, else 0."""
-    return bytes(kinds >> kind & 1 for kind in range(number))
 
 
 @dataclass(frozen=True)
@@ -88,23 +82,14 @@ class HanabiDeck:
         }
 
     @cached_property
-    def hint_bits(self) -> dict[str, int]:
-        """The two hints that name each kind, as bits in the order of `hints`."""
-        return {c: 1 << self.colour(c) | 1 << self.colours + self.rank(c) - 1 for c in self.kinds}
+    def hint_numbers(self) -> dict[str, tuple[int, int]]:
+        """The two hints that name each kind, as positions in `hints`."""
+        return {c: (self.colour(c), self.colours + self.rank(c) - 1) for c in self.kinds}
 
     def names_in(self, kinds: Kinds) -> tuple[list[str], list[int]]:
         """Return the colours and the ranks of these kinds."""
         ranks = [rank for rank in range(1, self.ranks + 1) if kinds & self.named_by[f"rank {rank}"]]
         return [name for name in self.colour_names if kinds & self.named_by[name]], ranks
-
-    def fits(self, card: str, fireworks: tuple[int, ...]) -> bool:
-        """Return whether a card continues the firework of its colour.
-
-        Args:
-            card: The card that is played.
-            fireworks: The highest rank played so far in each colour.
-        """
-        return fireworks[self.colour(card)] == self.rank(card) - 1
 
 
 class HanabiOptions(SeatOptions):
@@ -120,11 +105,6 @@ class HanabiOptions(SeatOptions):
     lives: int = Field(3, ge=1, le=3, description="Wrong plays that end the game.")
 
     @property
-    def deck(self) -> HanabiDeck:
-        """The cards of this game."""
-        return HanabiDeck(self.colours, self.ranks)
-
-    @property
     def cards_per_hand(self) -> int:
         """Number of cards in a full hand."""
         # The rules of the card game: four cards each from four players on.
@@ -132,10 +112,11 @@ class HanabiOptions(SeatOptions):
 
     @model_validator(mode="after")
     def _deck_suffices(self) -> Self:
+        size = HanabiDeck(self.colours, self.ranks).size
         # As in the Hanabi Learning Environment, the deck may be empty after the deal.
-        if self.players * self.cards_per_hand > self.deck.size:
+        if self.players * self.cards_per_hand > size:
             raise ValueError(
                 f"{self.players} hands of {self.cards_per_hand} cards need more than the deck's "
-                f"{self.deck.size}: set a smaller hand_size, or more colours or ranks"
+                f"{size}: set a smaller hand_size, or more colours or ranks"
             )
         return self

@@ -10,7 +10,7 @@ import copy
 import random
 from collections.abc import Mapping, Sequence
 from functools import cache
-from math import log2, prod
+from math import log2, perm
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +30,7 @@ from arena import (
 )
 from arena.core.analysis import DecisionKind, Fact, SeatAssessor
 from arena.core.text import per_cent
-from games.hanabi.deck import Kinds, flags
+from games.hanabi.deck import Kinds
 from games.hanabi.notes import HanabiNotes
 from games.hanabi.rules import (
     DiscardSlot,
@@ -47,38 +47,35 @@ CERTAIN = 1 - 1e-9
 
 # Hand posterior
 
-Counts = NDArray[np.int64]
-"""A number for each set of slots, as bits, along the last axis: a set function."""
-FALLING = np.array([[prod(u - n for n in range(k)) for k in range(6)] for u in range(-3, 4)])
-"""Falling factorials u (u-1) … (u-k+1), of u = -3 in the first row to u = 3 in the last one."""
+Counts = NDArray[np.float64]
+"""A number for each set of slots, as bits. All are whole and far below 2**53, so they are exact."""
 
 
 @cache
-def _disjoint(slots: int) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
-    """Return all pairs of disjoint sets of slots, ordered by union, and where each union begins."""
-    sets = range(1 << slots)
-    pairs = sorted((one | other, one, other) for one in sets for other in sets if not one & other)
-    unions, first, second = np.array(pairs, dtype=np.intp).T
-    return first, second, np.searchsorted(unions, sets)
+def _remainders(sets: int) -> NDArray[np.intp]:
+    """Return the slots that a part (column) leaves of a set (row); -1 if it is no part of it."""
+    parts = np.arange(sets)
+    rows = parts[:, None]
+    return np.where(rows & parts == parts, rows ^ parts, -1)
 
 
-def _combine(one: Counts, other: Counts, slots: int) -> Counts:
-    """Return for each set the sum, over its splits into two parts, of the product of both counts.
+def _adders(ways: Counts) -> Counts:
+    """Return a matrix for each row of ways in which some kinds of cards fill each set of slots.
 
-    It counts the ways to fill a set of slots with cards of two groups of kinds.
+    It turns the ways of other kinds into those of both: a sum over the parts that the others fill.
     """
-    first, second, starts = _disjoint(slots)
-    combined: Counts = np.add.reduceat(one[..., first] * other[..., second], starts, axis=-1)
-    return combined
+    # The last column, 0, is for what is no part of a set.
+    padded = np.pad(ways, ((0, 0), (0, 1)))
+    adders: Counts = padded[:, _remainders(ways.shape[1])]
+    return adders
 
 
-def _combine_all(counts: Counts, slots: int) -> Counts:
-    """Return the combination of all rows."""
-    while len(counts) > 1:
-        halves = _combine(counts[0:-1:2], counts[1::2], slots)
-        counts = np.concatenate((halves, counts[-1:])) if len(counts) % 2 else halves
-    combined: Counts = counts[0]
-    return combined
+def _of_first_kinds(ways: Counts) -> Counts:
+    """Return the ways to fill each set with the first 0, 1, 2 … kinds; one row for each number."""
+    rows = [np.eye(1, ways.shape[1])[0]]
+    for adder in _adders(ways):
+        rows.append(adder @ rows[-1])
+    return np.array(rows)
 
 
 class HandPosterior:
@@ -86,9 +83,8 @@ class HandPosterior:
 
     The unseen cards (the own hand and the deck) are in uniformly random order. So each assignment
     of different physical cards to the slots that agrees with the hints has the same probability.
-    The u cards of one kind fill exactly a set of k slots that allow it in u (u-1) … (u-k+1) ways:
-    a set function, and that of several kinds is their combination (subset convolution). Its inverse
-    is the same function of -u, since falling factorials add up as binomials do (Vandermonde).
+    The u cards of one kind fill exactly a set of k slots that allow it in u (u-1) … (u-k+1) ways;
+    those of several kinds are combined kind by kind, for all sets of slots.
 
     Args:
         unseen: Copies of each kind that are in the hand or in the deck.
@@ -99,32 +95,23 @@ class HandPosterior:
     """
 
     def __init__(self, unseen: Sequence[int], allowed: Sequence[Kinds]) -> None:
-        self.unseen, self.allowed = np.array(unseen), tuple(allowed)
-        slots, full = len(self.allowed), (1 << len(self.allowed)) - 1
-        # Whether all slots of a set allow a kind; shape (kinds, sets).
-        fits = np.ones((len(unseen), full + 1), dtype=np.int64)
-        for slot, kinds in enumerate(self.allowed):
-            row = np.frombuffer(flags(kinds, len(unseen)), np.int8)[:, None]
-            # The sets with this slot as the highest one are the lower sets plus the slot.
-            fits[:, 1 << slot : 2 << slot] = fits[:, : 1 << slot] * row
-        sizes = [each.bit_count() for each in range(full + 1)]
-        self._falling = FALLING[3 + self.unseen][:, sizes]
-        ways = fits * self._falling
-        every = _combine_all(ways, slots)
-        self.assignments = int(every[full])
+        self.unseen, self.allowed = unseen, tuple(allowed)
+        slots, sets = len(allowed), range(1 << len(allowed))
+        self._ways: Counts = np.zeros((len(unseen), len(sets)))
+        for kind, copies in enumerate(unseen):
+            closed = sum(1 << slot for slot, kinds in enumerate(allowed) if not kinds >> kind & 1)
+            self._ways[kind] = [0 if s & closed else perm(copies, s.bit_count()) for s in sets]
+        before, after = _of_first_kinds(self._ways), _of_first_kinds(self._ways[::-1])[::-1]
+        self.assignments = int(before[-1, -1])
         """Number of assignments of physical cards to the slots."""
         if self.assignments <= 0:
             raise ValueError("no hand agrees with the hints and the cards that were seen")
-        # The ways of all other kinds: those of all kinds without those of one.
-        others = _combine(every[None], fits * FALLING[3 - self.unseen][:, sizes], slots)
-        self._exactly = ways * others[:, ::-1]
+        others = (_adders(after[1:]) @ before[:-1, :, None])[..., 0]
+        self._exactly = self._ways * others[:, ::-1]
         """Assignments in which a kind fills exactly a set of slots; the reversed order has the
         complement of each set."""
-        self._is_way = (ways > 0).astype(np.int64)
-        member = np.array([[each >> slot & 1 for each in range(full + 1)] for slot in range(slots)])
-        self.marginals: NDArray[np.float64] = (
-            member.reshape(slots, full + 1) @ self._exactly.T / self.assignments
-        )
+        member = np.arange(len(sets)) >> np.arange(slots)[:, None] & 1
+        self.marginals: NDArray[np.float64] = member @ self._exactly.T / self.assignments
         """The probability of each kind in each slot; shape (slots, kinds)."""
 
     def entropy(self) -> float:
@@ -135,19 +122,20 @@ class HandPosterior:
 
             H = log2 N - sum_c E[log2 u(c)_k(c)].
         """
-        known = (self._exactly * np.log2(np.maximum(self._falling, 1))).sum() / self.assignments
+        known = (self._exactly * np.log2(np.maximum(self._ways, 1))).sum() / self.assignments
         return max(0.0, log2(self.assignments) - float(known))
 
     def hand_count(self) -> int:
         """Return the number of possible hands, as sequences of kinds."""
-        return int(_combine_all(self._is_way, len(self.allowed))[-1])
+        # Equal cards fill a set of slots in one way.
+        return int(_of_first_kinds(np.sign(self._ways))[-1, -1])
 
     def sample(self, rng: random.Random) -> list[int]:
         """Draw a hand: the number of the kind in each slot."""
         allowed, kinds = list(self.allowed), list[int]()
         for slot in range(len(allowed)):
             # Given the slots before it, which are fixed in `allowed`.
-            chances = HandPosterior(self.unseen.tolist(), allowed).marginals[slot].tolist()
+            chances = HandPosterior(self.unseen, allowed).marginals[slot].tolist()
             kinds += rng.choices(range(len(chances)), chances)
             allowed[slot] = 1 << kinds[-1]
         return kinds
@@ -175,7 +163,7 @@ class HanabiKnowledge(HanabiNotes):
 
     def chances(self, kinds: Kinds) -> NDArray[np.float64]:
         """Return for each own slot the probability that its card is of one of these kinds."""
-        row = np.frombuffer(flags(kinds, len(self.gone)), bool)
+        row = kinds >> np.arange(len(self.gone)) & 1
         # Row by row: the order of a sum decides its last digit.
         return np.array([chances @ row for chances in self.posterior.marginals])
 

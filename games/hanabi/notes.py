@@ -75,7 +75,7 @@ class HanabiNotes(Notes):
         """Copies of each kind that were played or discarded."""
         self.discards: tuple[str, ...] = ()
         """Cards that were discarded or did not fit, in order."""
-        self._prospects: Prospects | None = None
+        self.prospects = self._judge_kinds()
 
     def update(self, event: Event) -> None:
         match event:
@@ -109,14 +109,14 @@ class HanabiNotes(Notes):
         self._set_hand(move.player, (*hand[: move.slot - 1], *hand[move.slot :]))
         kind = deck.index[card]
         self.gone = (*self.gone[:kind], self.gone[kind] + 1, *self.gone[kind + 1 :])
-        self._prospects = None
+        if isinstance(move, CardPlayed):
+            self.lives = move.lives
         if isinstance(move, CardPlayed) and move.fits:
             colour, rank = deck.colour(card), deck.rank(card)
             self.fireworks = (*self.fireworks[:colour], rank, *self.fireworks[colour + 1 :])
-            return
-        if isinstance(move, CardPlayed):
-            self.lives = move.lives
-        self.discards += (card,)
+        else:
+            self.discards += (card,)
+        self.prospects = self._judge_kinds()
 
     def _draw(self, player: int, card: str | None, deck: int) -> None:
         self._set_hand(player, (*self.hands[player], HeldCard(card, self.everything)))
@@ -129,13 +129,6 @@ class HanabiNotes(Notes):
     def score(self) -> int:
         """The common score so far."""
         return self.game.score(self.fireworks, self.lives)
-
-    @property
-    def prospects(self) -> Prospects:
-        """Sets of kinds by what they are still worth, computed on demand."""
-        if self._prospects is None:
-            self._prospects = self._judge_kinds()
-        return self._prospects
 
     def _judge_kinds(self) -> Prospects:
         deck = self.game.deck

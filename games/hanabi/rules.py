@@ -12,7 +12,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from typing import ClassVar
 
 from arena import (
@@ -156,12 +156,6 @@ class HintGiven(Event):
     """Hint tokens left."""
 
 
-@cache
-def places(bits: int, first: int) -> tuple[int, ...]:
-    """Return the places of the bits that are set, counted from `first`."""
-    return tuple(first + n for n in range(bits.bit_length()) if bits >> n & 1)
-
-
 class Hanabi(Game):
     """Two to five players build fireworks together from cards that their owners do not see.
 
@@ -190,7 +184,7 @@ class Hanabi(Game):
     @cached_property
     def deck(self) -> HanabiDeck:
         """The cards of this game."""
-        return self.options.deck
+        return HanabiDeck(self.options.colours, self.options.ranks)
 
     @cached_property
     def hand_size(self) -> int:
@@ -204,7 +198,7 @@ class Hanabi(Game):
         drawn = self.deck.size - self.num_players * self.hand_size
         return 2 * drawn + self.options.hint_tokens + 2 * self.num_players
 
-    def score(self, fireworks: tuple[int, ...], lives: int) -> int:
+    def score(self, fireworks: Sequence[int], lives: int) -> int:
         """Return the cards in the fireworks; 0 after the last life (Bard et al. 2020)."""
         return sum(fireworks) if lives else 0
 
@@ -247,7 +241,7 @@ class Hanabi(Game):
 
 
 class HanabiState(State):
-    """A position. Values are replaced, never changed in place, so that copies may share them."""
+    """A position."""
 
     game: Hanabi
 
@@ -256,15 +250,22 @@ class HanabiState(State):
         self.to_act = (CHANCE,)
         self.player = 0
         """The player in turn, also while chance draws a card for it."""
-        self.deck = game.deck.copies
+        self.deck = list(game.deck.copies)
         """Copies of each kind in the deck."""
-        self.hands: tuple[tuple[str, ...], ...] = ((),) * game.num_players
+        self.hands = [list[str]() for _ in range(game.num_players)]
         """The oldest card of each hand is the first."""
-        self.fireworks = (0,) * game.deck.colours
+        self.fireworks = [0] * game.deck.colours
+        """The highest rank in each colour."""
         self.tokens = game.options.hint_tokens
         self.lives = game.options.lives
         self.turns_left = game.num_players
         """Turns that follow once the deck is empty: one for each player."""
+
+    def clone(self) -> HanabiState:
+        twin = super().clone()
+        twin.deck, twin.fireworks = self.deck.copy(), self.fireworks.copy()
+        twin.hands = [hand.copy() for hand in self.hands]
+        return twin
 
     def teams(self) -> tuple[int, ...]:
         """Return the team of each seat: all play together."""
@@ -330,15 +331,14 @@ class HanabiState(State):
     def _legal_actions(self, player: int) -> ActionSet:
         game, deck, slots = self.game, self.game.deck, len(self.hands[player])
         # Playing is always legal: no player in turn has an empty hand.
-        numbers = (*range(slots),)
+        numbers = [*range(slots)]
         if self.tokens < game.options.hint_tokens:
-            numbers += (*range(game.hand_size, game.hand_size + slots),)
+            numbers += range(game.hand_size, game.hand_size + slots)
         for target in game.others[player] if self.tokens else ():
             # A hint must name at least one card.
-            hints = 0
-            for card in self.hands[target]:
-                hints |= deck.hint_bits[card]
-            numbers += places(hints, 2 * game.hand_size + target * len(deck.hints))
+            hints = {n for card in self.hands[target] for n in deck.hint_numbers[card]}
+            first = 2 * game.hand_size + target * len(deck.hints)
+            numbers += [first + number for number in sorted(hints)]
         return game.actions.numbered(numbers)
 
     def _apply(self, player: int, action: Action) -> None:
@@ -352,10 +352,9 @@ class HanabiState(State):
             self._move(player, action)
 
     def _deal(self, hands: tuple[tuple[str, ...], ...]) -> None:
-        for hand in hands:
+        for player, hand in enumerate(hands):
             for card in hand:
-                self._take(card)
-        self.hands = hands
+                self._take(player, card)
         self.log.append(HandsDealt(self.game.hand_size, sum(self.deck)))
         for player, hand in enumerate(hands):
             self.log.append(HandSeen(player, hand, self.game.others[player]))
@@ -363,17 +362,16 @@ class HanabiState(State):
 
     def _draw(self, card: str) -> None:
         player = self.player
-        self._take(card)
-        self._set_hand((*self.hands[player], card))
+        self._take(player, card)
         left = sum(self.deck)
         self.log.append(CardDrawn(player, card, left, self.game.others[player]))
         self.log.append(UnseenCardDrawn(player, left))
         self._next_turn()
 
-    def _take(self, card: str) -> None:
-        """Remove a card from the deck."""
-        kind = self.game.deck.index[card]
-        self.deck = (*self.deck[:kind], self.deck[kind] - 1, *self.deck[kind + 1 :])
+    def _take(self, player: int, card: str) -> None:
+        """Move a card from the deck to the hand of a player."""
+        self.deck[self.game.deck.index[card]] -= 1
+        self.hands[player].append(card)
 
     def _move(self, player: int, action: Action) -> None:
         match action:
@@ -381,7 +379,7 @@ class HanabiState(State):
                 self._play(player, slot)
             case DiscardSlot(slot):
                 self._recover_token()
-                card = self._leave_hand(slot)
+                card = self.hands[player].pop(slot - 1)
                 self.log.append(CardDiscarded(player, slot, card, self.tokens))
             case Hint(target):
                 self.tokens -= 1
@@ -396,12 +394,12 @@ class HanabiState(State):
             self._next_turn()
 
     def _play(self, player: int, slot: int) -> None:
-        card, deck = self._leave_hand(slot), self.game.deck
+        card, deck = self.hands[player].pop(slot - 1), self.game.deck
+        colour, rank = deck.colour(card), deck.rank(card)
         # A card that does not fit is out of the game, as if it were discarded.
-        fits = deck.fits(card, self.fireworks)
+        fits = self.fireworks[colour] == rank - 1
         if fits:
-            colour, rank = deck.colour(card), deck.rank(card)
-            self.fireworks = (*self.fireworks[:colour], rank, *self.fireworks[colour + 1 :])
+            self.fireworks[colour] = rank
             if rank == deck.ranks:  # A complete firework recovers a hint token.
                 self._recover_token()
         else:
@@ -410,14 +408,6 @@ class HanabiState(State):
 
     def _recover_token(self) -> None:
         self.tokens = min(self.tokens + 1, self.game.options.hint_tokens)
-
-    def _leave_hand(self, slot: int) -> str:
-        hand = self.hands[self.player]
-        self._set_hand((*hand[: slot - 1], *hand[slot:]))
-        return hand[slot - 1]
-
-    def _set_hand(self, hand: tuple[str, ...]) -> None:
-        self.hands = (*self.hands[: self.player], hand, *self.hands[self.player + 1 :])
 
     def _is_complete(self) -> bool:
         # Each firework has all ranks exactly if their sum is the number of kinds.

@@ -59,14 +59,14 @@ def test_tokens_limit_hints_and_discards() -> None:
     assert not state.legal_actions(1).of(Hint)
     move(state, "discard slot 1", "draw R2")
     assert state.tokens == 1
-    assert state.hands == (("R1", "R1"), ("Y1", "R2"))
+    assert state.hands == [["R1", "R1"], ["Y1", "R2"]]
 
 
 def test_complete_firework_recovers_a_token() -> None:
     state = deal(Hanabi(**SMALL), "R1 R3", "R2 Y1")
     move(state, "play slot 1", "draw Y1", "play slot 1", "draw Y2", "hint Player 1 yellow")
     move(state, "hint Player 0 red", "play slot 1")
-    assert state.fireworks == (3, 0)
+    assert state.fireworks == [3, 0]
     assert state.tokens == 2
     played = state.log.events[-1]
     assert isinstance(played, CardPlayed) and played.tokens == 2
@@ -79,7 +79,7 @@ def test_last_life_ends_the_game() -> None:
     state = deal(Hanabi(**SMALL, lives=1), "R1 R3", "R2 Y2")
     move(state, "play slot 1", "draw Y1")
     assert state.returns() == (1, 1)
-    assert state.fireworks == (1, 0)
+    assert state.fireworks == [1, 0]
     move(state, "play slot 2")
     assert state.to_act == ()
     assert state.returns() == (0, 0)

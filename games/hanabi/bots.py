@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from arena import Action, ActionSet, Decision, Event, Observation, Seat
 from games.hanabi.deck import Kinds
 from games.hanabi.knowledge import HanabiKnowledge
+from games.hanabi.notes import HeldCard
 from games.hanabi.rules import DiscardSlot, Hanabi, Hint, HintGiven, PlaySlot
 
 
@@ -43,7 +44,7 @@ class ConventionNotes(HanabiKnowledge):
         super().update(event)
         hand = list(self.hands[event.target])
         for place in (slot - 1 for slot in event.slots):
-            kinds = self.candidates(event.target, place)
+            kinds = self.candidates(hand[place])
             if place == focus:
                 # If no wanted kind is possible, the hint breaks the convention and only informs.
                 kinds = kinds & wanted or kinds
@@ -53,19 +54,14 @@ class ConventionNotes(HanabiKnowledge):
             hand[place] = hand[place]._replace(meaning=kinds)
         self._set_hand(event.target, tuple(hand))
 
-    def candidates(self, player: int, place: int, left: Kinds | None = None) -> Kinds:
+    def candidates(self, held: HeldCard, left: Kinds | None = None) -> Kinds:
         """Return the kinds that a card may have, by hints and conventions.
 
-        Contradictions show that a convention was broken; then only the hints count.
-
-        Args:
-            player: The owner of the card.
-            place: Its place in the hand, from 0.
-            left: Kinds that are possible at all; by default those that are not gone.
+        `left` are the kinds that are possible at all; by default those that are not gone.
         """
-        held, now = self.hands[player][place], self.prospects
+        now = self.prospects
         possible = held.kinds & (now.left if left is None else left)
-        # Hints are facts, a meaning is only an agreement.
+        # A contradiction shows that a convention was broken; hints are facts.
         possible = possible & held.meaning or possible
         # Rule 4: players do not name a useless card without need.
         return (possible & ~now.useless or possible) if held.hinted else possible
@@ -75,14 +71,13 @@ class ConventionNotes(HanabiKnowledge):
         hand = self.hands[player]
         return next((place for place, held in enumerate(hand) if not held.hinted), None)
 
-    def kind(self, player: int, place: int) -> Kinds:
+    def kind(self, held: HeldCard) -> Kinds:
         """Return the kind of a card that the viewer sees, as a set of one kind."""
-        return 1 << self.game.deck.index[self.hands[player][place].card or ""]
+        return 1 << self.game.deck.index[held.card or ""]
 
     def is_busy(self, player: int) -> bool:
         """Return whether a player believes it has a card to play, or a useless one to discard."""
-        hand = [self.candidates(player, place) for place in range(len(self.hands[player]))]
-        now = self.prospects
+        now, hand = self.prospects, map(self.candidates, self.hands[player])
         return any(not kinds & ~now.fitting or not kinds & ~now.useless for kinds in hand)
 
     def loses_last_copy(self, player: int) -> bool:
@@ -90,7 +85,7 @@ class ConventionNotes(HanabiKnowledge):
         chop = self.chop(player)
         if chop is None or self.is_busy(player):
             return False
-        return bool(self.kind(player, chop) & self.prospects.last_copies)
+        return bool(self.kind(self.hands[player][chop]) & self.prospects.last_copies)
 
     def focus(self, hint: HintGiven) -> int:
         """Return the place of the card that a hint points at, before the hint is added."""
@@ -103,13 +98,12 @@ class ConventionNotes(HanabiKnowledge):
     def known_kinds(self, players: Iterable[int], by_viewer: bool = False) -> Kinds:
         """Return the kinds of the cards in some hands that all players know, or the viewer."""
         known = 0
-        for player in players:
-            for place, held in enumerate(self.hands[player]):
-                # Cards without a hint are known by chance at most, and not to all players.
-                if held.hinted:
-                    sees = by_viewer and held.card
-                    kinds = self.kind(player, place) if sees else self.candidates(player, place)
-                    known |= kinds if kinds.bit_count() == 1 else 0
+        for held in (held for player in players for held in self.hands[player]):
+            # Cards without a hint are known by chance at most, and not to all players.
+            if held.hinted:
+                sees = by_viewer and held.card
+                kinds = self.kind(held) if sees else self.candidates(held)
+                known |= kinds if kinds.bit_count() == 1 else 0
         return known
 
     def _wanted(self, hint: HintGiven, focus: int, known: Kinds) -> Kinds:
@@ -155,19 +149,18 @@ class HanabiConventions:
         notes, now = self.notes, self.notes.prospects
         # All kinds with an unseen copy; other players cannot compute these for this hand.
         left = sum(1 << kind for kind, copies in enumerate(notes.unseen) if copies > 0)
-        hand = range(len(notes.hands[self.player]))
-        own = [notes.candidates(self.player, place, left) for place in hand]
+        own = [notes.candidates(held, left) for held in notes.hands[self.player]]
         gain, hint, after = max(
             considered_hints(notes, legal), key=lambda each: each[0], default=(0.0, None, notes)
         )
         # A last copy is lost for good, while a play can wait for one turn.
         if hint and self._saves(gain, hint, after):
             return hint
-        plays = [place for place in hand if not own[place] & ~now.fitting]
+        plays = [slot for slot, kinds in enumerate(own, 1) if not kinds & ~now.fitting]
         # A play costs no token; low cards let others be played.
         if plays:
-            deck = notes.game.deck
-            return PlaySlot(min(plays, key=lambda place: min(deck.names_in(own[place])[1])) + 1)
+            ranks = notes.game.deck.names_in
+            return PlaySlot(min(plays, key=lambda slot: min(ranks(own[slot - 1])[1])))
         # The fewer tokens are left, the more a hint has to bring.
         least = next(least for most, least in self.WORTH_GIVING if notes.tokens <= most)
         if hint and gain >= least:
@@ -245,18 +238,18 @@ def hand_value(notes: ConventionNotes, player: int) -> float:
     # Kinds that other hands will provide; a second copy is of no use.
     claimed = notes.known_kinds(notes.game.others[player], by_viewer=True)
     total = _risk_of_chop(notes, player, claimed)
-    for place, held in enumerate(notes.hands[player]):
-        total += _card_value(notes, player, place, claimed)
+    for held in notes.hands[player]:
+        total += _card_value(notes, held, claimed)
         # The second copy in one hand is as useless as one in two hands.
         if held.hinted:
-            claimed |= notes.kind(player, place)
+            claimed |= notes.kind(held)
     return total
 
 
-def _card_value(notes: ConventionNotes, player: int, place: int, claimed: Kinds) -> float:
+def _card_value(notes: ConventionNotes, held: HeldCard, claimed: Kinds) -> float:
     """Return the value of one card; `claimed` are the kinds of cards that were hinted before."""
     # The belief is public, the kind is what the giver of the hint sees.
-    kind, believed = notes.kind(player, place), notes.candidates(player, place)
+    kind, believed = notes.kind(held), notes.candidates(held)
     now, is_copy = notes.prospects, bool(kind & claimed)
     is_useless = bool(kind & now.useless)
     value = 0.0 if is_useless else UNCERTAINTY * believed.bit_count() ** 0.5
@@ -265,7 +258,7 @@ def _card_value(notes: ConventionNotes, player: int, place: int, claimed: Kinds)
     if not believed & ~now.useless:  # The owner will discard it.
         return value + (USELESS_KNOWN if is_useless else MISLED)
     # Without a hint nothing is believed; `_risk_of_chop` judges the oldest of these cards.
-    if not notes.hands[player][place].hinted:
+    if not held.hinted:
         return value
     if is_useless or is_copy:
         return value + USELESS_KEPT
@@ -280,7 +273,7 @@ def _risk_of_chop(notes: ConventionNotes, player: int, claimed: Kinds) -> float:
     if chop is None:
         return 0.0
     # A player with a better move will not discard the chop now, but perhaps later.
-    kind, weight = notes.kind(player, chop), BUSY if notes.is_busy(player) else 1.0
+    kind, weight = notes.kind(notes.hands[player][chop]), BUSY if notes.is_busy(player) else 1.0
     if kind & now.last_copies:
         return weight * LAST_COPY_AT_RISK
     return 0.0 if kind & (now.useless | claimed) else weight * NEEDED_AT_RISK

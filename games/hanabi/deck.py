@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Self
+from typing import Literal, Self, get_args
 
 from pydantic import Field, model_validator
 
 from arena.core.game import SeatOptions
 
-COLOURS = ("red", "yellow", "green", "white", "blue")
+Colour = Literal["red", "yellow", "green", "white", "blue"]
+COLOURS: tuple[Colour, ...] = get_args(Colour)
 """Order of the Hanabi Learning Environment; a game of n colours uses the first n."""
 Kinds = int
 """A set of kinds, as bits. Bots compare thousands of them for one decision."""
@@ -28,7 +29,7 @@ class HanabiDeck:
     ranks: int
 
     @cached_property
-    def colour_names(self) -> tuple[str, ...]:
+    def colour_names(self) -> tuple[Colour, ...]:
         """The colours of this game."""
         return COLOURS[: self.colours]
 
@@ -68,7 +69,7 @@ class HanabiDeck:
         """Return the rank of a card, from 1."""
         return self.index[card] % self.ranks + 1
 
-    def colour_name(self, card: str) -> str:
+    def colour_name(self, card: str) -> Colour:
         """Return the colour of a card in words."""
         return self.colour_names[self.colour(card)]
 
@@ -86,7 +87,7 @@ class HanabiDeck:
         """The two hints that name each kind, as positions in `hints`."""
         return {c: (self.colour(c), self.colours + self.rank(c) - 1) for c in self.kinds}
 
-    def names_in(self, kinds: Kinds) -> tuple[list[str], list[int]]:
+    def names_in(self, kinds: Kinds) -> tuple[list[Colour], list[int]]:
         """Return the colours and the ranks of these kinds."""
         ranks = [rank for rank in range(1, self.ranks + 1) if kinds & self.named_by[f"rank {rank}"]]
         return [name for name in self.colour_names if kinds & self.named_by[name]], ranks

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import cache
+from typing import Literal
 
 from arena import (
     Card,
@@ -16,15 +17,14 @@ from arena import (
     PlayGuide,
     Tabletop,
     TextLevel,
-    Tile,
     TileRow,
     Track,
     Tracks,
 )
 from arena.core.observation import NotesView
 from arena.core.text import pluralize
-from arena.core.view import Colour, Tone
-from games.hanabi.deck import HanabiDeck, Kinds
+from arena.core.view import Tone
+from games.hanabi.deck import Colour, HanabiDeck, Kinds
 from games.hanabi.knowledge import CERTAIN, HanabiKnowledge
 from games.hanabi.notes import HanabiNotes, HeldCard
 from games.hanabi.rules import (
@@ -163,7 +163,7 @@ class HanabiText(GameText):
     def synonyms(self) -> dict[str, str]:
         """Return other words for the game's own, see `Game.synonyms`."""
         game = self.game
-        words = {"clue": "hint", "tell": "hint", "reveal": "hint", "position": "slot"}
+        words = {**dict.fromkeys(("clue", "tell", "reveal"), "hint"), "position": "slot"}
         # "play card 2" is covered too, because a reader skips the word "card".
         for slot in range(1, game.hand_size + 1):
             words |= {f"{verb} {slot}": f"{verb} slot {slot}" for verb in ("play", "discard")}
@@ -321,15 +321,8 @@ PROMPTS = {
     "play": "Click one of your cards to play or discard it.",
     "hint": "Click a card of another player to give a hint.",
 }
-LOOKS: dict[str, tuple[str, Colour]] = {
-    "red": ("▲", "red"),
-    "yellow": ("★", "yellow"),
-    "green": ("●", "green"),
-    "white": ("◆", "white"),
-    "blue": ("■", "blue"),
-    "": ("", ""),
-}
-"""Sign and colour of a card, by the name of its colour. Not every reader sees colours."""
+SYMBOLS = {"red": "▲", "yellow": "★", "green": "●", "white": "◆", "blue": "■", "": ""}
+"""Sign of a card, by the name of its colour. Not every reader sees colours."""
 
 
 class HanabiView(NotesView):
@@ -353,10 +346,9 @@ class HanabiView(NotesView):
             Track("lives", notes.lives, options.lives, "♥"),
             Track("cards in the deck", notes.deck),
         )
-        heights = zip(deck.colour_names, notes.fireworks, strict=True)
-        fireworks = [TileRow(tuple(self._firework(*each) for each in heights))]
+        fireworks = [TileRow(tuple(map(self._firework, deck.colour_names, notes.fireworks)))]
         if notes.discards:
-            fireworks.append(TileRow(tuple(self._discards()), "Discarded"))
+            fireworks.append(TileRow(tuple(map(self._discards, deck.colour_names)), "Discarded"))
         # The viewer's own hand is the last, as if it sat there.
         seats = sorted(range(self.game.num_players), key=lambda seat: seat == self.seat)
         hands = tuple(map(self._hand, seats))
@@ -379,27 +371,19 @@ class HanabiView(NotesView):
             for target in self.game.others[seat]:
                 yield str(Hint(target, "rank 1")), "You have no hint token, so you cannot hint."
 
-    def _discards(self) -> Iterator[Tile]:
-        """Yield the ranks of each colour that are out of the game, such as R113."""
+    def _discards(self, name: Colour) -> Card:
+        """Return the ranks of a colour that are out of the game, such as R113."""
         # They show which ranks can still come. A page has them in the columns of the fireworks.
-        for name in self.game.deck.colour_names:
-            letter = name[0].upper()
-            ranks = "".join(sorted(card[1:] for card in self.notes.discards if card[0] == letter))
-            label, words = f"{letter}{ranks}" if ranks else "", f"{name} {' '.join(ranks)}"
-            yield Card(
-                label, "muted", words, face=" ".join(ranks), look="small", colour=LOOKS[name][1]
-            )
+        letter = name[0].upper()
+        ranks = sorted(card[1:] for card in self.notes.discards if card[0] == letter)
+        label, face = letter + "".join(ranks) if ranks else "", " ".join(ranks)
+        return Card(label, "muted", f"{name} {face}", face=face, look="small", colour=name)
 
-    def _firework(self, name: str, height: int) -> Card:
-        ranks, (symbol, paint) = self.game.deck.ranks, LOOKS[name]
-        return Card(
-            f"{name[0].upper()}{height}",
-            "good" if height == ranks else "plain" if height else "muted",
-            f"{name}: {height} of {ranks}",
-            face=str(height or "–"),
-            symbol=symbol,
-            colour=paint,
-        )
+    def _firework(self, name: Colour, height: int) -> Card:
+        label, ranks = f"{name[0].upper()}{height}", self.game.deck.ranks
+        tone: Tone = "good" if height == ranks else "plain" if height else "muted"
+        title, face = f"{name}: {height} of {ranks}", str(height or "–")
+        return Card(label, tone, title, face=face, symbol=SYMBOLS[name], colour=name)
 
     def _hand(self, seat: int) -> TileRow:
         cards = enumerate(self.notes.hands[seat], 1)
@@ -410,7 +394,7 @@ class HanabiView(NotesView):
         deck, card = self.game.deck, held.card
         # The colour and the rank that hints have named. What they exclude is in the title.
         colours, ranks = deck.names_in(held.kinds)
-        colour = colours[0] if len(colours) == 1 else ""
+        colour: Colour | Literal[""] = colours[0] if len(colours) == 1 else ""
         rank = str(ranks[0]) if len(ranks) == 1 else ""
         mark = (colour[:1].upper() or "?") + (rank or "?")
         title = f"slot {slot}; by hints: {hint_text(deck, held.kinds)}"
@@ -425,6 +409,7 @@ class HanabiView(NotesView):
             colour = deck.colour_name(card)
             if self.seat is not None:
                 picks = tuple(f"hint Player {seat} {hint}" for hint in (colour, f"rank {face}"))
-        symbol, paint = LOOKS[colour]
         tone = "accent" if held.hinted else tone
-        return Card(label, tone, title, picks, face=face, symbol=symbol, colour=paint, note=note)
+        return Card(
+            label, tone, title, picks, face=face, symbol=SYMBOLS[colour], colour=colour, note=note
+        )

@@ -149,7 +149,7 @@ def test_assessor_measures_a_whole_game() -> None:
 
 
 def kinds(notes: ConventionNotes, player: int, place: int) -> set[str]:
-    candidates = notes.candidates(player, place)
+    candidates = notes.candidates(notes.hands[player][place])
     return {kind for kind, n in notes.game.deck.index.items() if candidates >> n & 1}
 
 
@@ -177,4 +177,5 @@ def test_hints_mean_the_same_to_all_players() -> None:
     tables = [follow(state, ConventionNotes(game, viewer)) for viewer in range(3)]
     for player in range(3):
         for place in range(len(state.hands[player])):
-            assert len({notes.candidates(player, place) for notes in tables}) == 1
+            beliefs = {notes.candidates(notes.hands[player][place]) for notes in tables}
+            assert len(beliefs) == 1

@@ -74,18 +74,15 @@ class HanabiDeck:
         return self.colour_names[self.colour(card)]
 
     @cached_property
-    def named_by(self) -> dict[str, Kinds]:
-        """The kinds that each hint names."""
-        pairs = [(self.colour_name(card), f"rank {self.rank(card)}") for card in self.kinds]
-        return {
-            hint: sum(1 << kind for kind, pair in enumerate(pairs) if hint in pair)
-            for hint in self.hints
-        }
+    def hints_of(self) -> dict[str, tuple[str, str]]:
+        """The two hints that name each kind."""
+        return {card: (self.colour_name(card), f"rank {self.rank(card)}") for card in self.kinds}
 
     @cached_property
-    def hint_numbers(self) -> dict[str, tuple[int, int]]:
-        """The two hints that name each kind, as positions in `hints`."""
-        return {c: (self.colour(c), self.colours + self.rank(c) - 1) for c in self.kinds}
+    def named_by(self) -> dict[str, Kinds]:
+        """The kinds that each hint names."""
+        pairs = list(enumerate(self.hints_of.values()))
+        return {hint: sum(1 << kind for kind, two in pairs if hint in two) for hint in self.hints}
 
     def names_in(self, kinds: Kinds) -> tuple[list[Colour], list[int]]:
         """Return the colours and the ranks of these kinds."""

@@ -225,8 +225,8 @@ class Hanabi(Game):
         self, player: int, hint: Hint, hand: Sequence[str | None], tokens: int
     ) -> HintGiven:
         """Return the event of a player's hint to this hand; `tokens` are left after it."""
-        named, index = self.deck.named_by[hint.value], self.deck.index
-        slots = [n for n, card in enumerate(hand, 1) if card and named >> index[card] & 1]
+        hints_of = self.deck.hints_of
+        slots = [n for n, card in enumerate(hand, 1) if card and hint.value in hints_of[card]]
         return HintGiven(player, hint.target, hint.value, tuple(slots), tokens)
 
     def initial_state(self) -> HanabiState:
@@ -336,9 +336,9 @@ class HanabiState(State):
             numbers += range(game.hand_size, game.hand_size + slots)
         for target in game.others[player] if self.tokens else ():
             # A hint must name at least one card.
-            hints = {n for card in self.hands[target] for n in deck.hint_numbers[card]}
+            named = {hint for card in self.hands[target] for hint in deck.hints_of[card]}
             first = 2 * game.hand_size + target * len(deck.hints)
-            numbers += [first + number for number in sorted(hints)]
+            numbers += [n for n, hint in enumerate(deck.hints, first) if hint in named]
         return game.actions.numbered(numbers)
 
     def _apply(self, player: int, action: Action) -> None:

@@ -177,5 +177,4 @@ def test_hints_mean_the_same_to_all_players() -> None:
     tables = [follow(state, ConventionNotes(game, viewer)) for viewer in range(3)]
     for player in range(3):
         for place in range(len(state.hands[player])):
-            beliefs = {notes.candidates(notes.hands[player][place]) for notes in tables}
-            assert len(beliefs) == 1
+            assert len({notes.candidates(notes.hands[player][place]) for notes in tables}) == 1

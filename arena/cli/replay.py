@@ -126,29 +126,47 @@ def _fragment(options: ViewOptions) -> str:
     return "#" + "&".join(f"{name}={value}" for name, value in fields.items() if value is not None)
 
 
-class VerifyReplayOptions(ReplayOptions, OutputOptions):
+class VerifyReplayOptions(OutputOptions):
     """Options of `arena replay verify`."""
+
+    paths: list[Path] = argument(metavar="PATH...")
+    """Replays (.jsonl), or folders of them."""
 
 
 def verify_replay(options: VerifyReplayOptions) -> int:
-    """Play the game again by the rules; exit with 1 at the first difference, which is named."""
-    from arena.episodes.replay import UNPROVEN, verify
+    """Play the games again by the rules; name the first difference of each, and exit with 1.
 
-    replay = options.replay()
+    With --json there is a line for each replay.
+    """
+    from arena.episodes.replay import UNPROVEN
+    from arena.evaluation.analysis import find_files
+
+    files = find_files(options.paths)
+    verified = sum(_is_verified(path, options.as_json) for path in files)
+    if not options.as_json:
+        if len(files) > 1:
+            echo(f"{verified} of {len(files)} replays verified")
+        echo(UNPROVEN)
+    return 0 if verified == len(files) else 1
+
+
+def _is_verified(path: Path, as_json: bool) -> bool:
+    """Compare one replay with the rules, and print the result."""
+    from arena.episodes.replay import UNPROVEN, read_replay, verify
+
+    replay = read_replay(path)
     difference = verify(replay)
-    if options.as_json:
+    if as_json:
         found = {"verified": difference is None, "difference": difference, "unproven": UNPROVEN}
-        complete = replay.outcome is not None
-        print(json.dumps({"replay": str(replay.path), **found, "complete": complete}))
+        print(json.dumps({"replay": str(path), **found, "complete": replay.outcome is not None}))
     elif difference:
-        echo(printable(f"{replay.path}: differs at {difference}"))
+        echo(printable(f"{path}: differs at {difference}"))
     else:
         state = "verified" if replay.outcome else "verified as far as it goes"
-        echo(printable(f"{replay.path}: {state}, {pluralize(len(replay.moves), 'ply')}"))
-        echo(UNPROVEN)
-    if replay.notice and not options.as_json:
+        echo(printable(f"{path}: {state}, {pluralize(len(replay.moves), 'ply')}"))
+    if replay.notice and not as_json:
         echo(replay.notice)
-    return 1 if difference else 0
+    return difference is None
 
 
 class ExportOptions(OutputOptions):

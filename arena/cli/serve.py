@@ -39,7 +39,7 @@ def serve(options: ServeOptions) -> int:
             f"--max-queue-bytes {options.max_queue_bytes}: must be at least --max-body-bytes "
             f"({options.max_body_bytes})"
         )
-    folder = find_checkpoint(options.model)
+    folder = find_checkpoint(options.model.removeprefix("embedded:"))
     # Bound before the model is loaded: a port in use is reported at once.
     with ListeningSocket(options.host, options.port) as listener:
         asyncio.run(_serve(options, _load_sampler(options, folder), listener))

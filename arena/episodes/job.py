@@ -107,8 +107,8 @@ def memory_reported(name: str) -> Iterator[None]:
         yield
     except MemoryError as error:
         raise ArenaError(
-            f"out of memory in {name or 'a game'}; finished games are kept: continue with "
-            "--resume and more memory"
+            f"out of memory in {name or 'a game'}; finished games are kept: run the command "
+            "again (with --resume, except arena train) with more memory"
         ) from error
 
 

@@ -72,8 +72,9 @@ class WorkerPool(ABC):
                 if losses == MAX_LOSSES:
                     raise ArenaError(
                         f"{MAX_LOSSES} workers in turn were lost with {name or 'the same work'} or "
-                        f"work beside it, the last one {reason}; finished games are kept: continue "
-                        "with --resume, if memory is short with fewer --workers"
+                        f"work beside it, the last one {reason}; finished games are kept: run the "
+                        "command again (with --resume, except arena train), if memory is short "
+                        "with fewer --workers"
                     ) from None
         found: tuple[T, None] | tuple[None, Exception] = pickle.loads(answered)
         if found[1] is not None:

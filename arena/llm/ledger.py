@@ -18,27 +18,28 @@ from arena.llm.backend import Call, Completion, Layer
 class Tally:
     """The counts of one SPEC.
 
-    A call is one request of a player; a try is one request to the backend. With no call in flight:
+    A call is one request of a player; an attempt is one request to the backend. With no call in
+    flight:
 
         calls == answered + sum(failures.values())
-        tries == answered + sum(failed_tries.values())
-        tries == calls - untried + sum(retries.values())
+        attempts == answered + sum(failed_attempts.values())
+        attempts == calls - not_sent + sum(retries.values())
 
     Failures are counted by the cause of the BackendError, or as `cancelled`, `budget`
     (BudgetSpent), `stopped` (StopPlaying: a backend that stayed down, a wrong key) or `crash` (any
     other error, a fault of the backend's program). Tokens and cost are those of the answered calls,
-    as their providers counted them, and of failed tries whose provider states their cost.
+    as their providers counted them, and of failed attempts whose provider states their cost.
     """
 
     calls: int = 0
     answered: int = 0
     """Calls that the backend answered."""
-    tries: int = 0
-    untried: int = 0
-    """Calls that failed before a first try: refused by breaker or budget, or cancelled."""
+    attempts: int = 0
+    not_sent: int = 0
+    """Calls that failed before a first attempt: refused by breaker or budget, or cancelled."""
     retries: Counter[str] = field(default_factory=Counter)
-    """Further tries, by the cause for which the try before had failed."""
-    failed_tries: Counter[str] = field(default_factory=Counter)
+    """Further attempts, by the cause for which the attempt before had failed."""
+    failed_attempts: Counter[str] = field(default_factory=Counter)
     failures: Counter[str] = field(default_factory=Counter)
     """Calls that raised, by what they raised."""
     decisions: int = 0
@@ -72,7 +73,7 @@ class Tally:
         self.seconds.append(seconds)
 
     def add_usage(self, completion: Completion) -> None:
-        """Add tokens and cost, of an answer or of a failed try."""
+        """Add tokens and cost, of an answer or of a failed attempt."""
         self.prompt_tokens += completion.usage.prompt_tokens
         self.completion_tokens += completion.usage.completion_tokens
         self.reasoning_tokens += completion.usage.reasoning_tokens
@@ -179,7 +180,7 @@ class Tallied:
             return await self.inner.complete(call)
         except BaseException as error:  # A cancelled call is counted, too.
             self.tally.failures[failure_word(error)] += 1
-            self.tally.untried += not call.attempts
+            self.tally.not_sent += not call.attempts
             raise
 
 

@@ -307,7 +307,7 @@ class Sent:
     async def complete(self, call: Call) -> Completion:
         self.breaker.raise_if_stopped()
         tally = self.tally
-        tally.tries += 1
+        tally.attempts += 1
         call.attempts += 1
         if call.error:
             tally.retries[call.error.cause] += 1
@@ -315,7 +315,7 @@ class Sent:
         try:
             completion = self._accounted(call.request, await self._before_deadline(call.request))
         except BaseException as error:  # Count the attempt, whatever the error.
-            tally.failed_tries[failure_word(error)] += 1
+            tally.failed_attempts[failure_word(error)] += 1
             used = billed(error, self.name, self.traits.price)
             if used is not None:
                 tally.add_usage(used)

@@ -56,7 +56,7 @@ class Limits(BaseModel):
     connect_timeout: float = Field(10.0, gt=0)
     read_timeout: float = Field(120.0, gt=0, description="Without a byte from the provider.")
     call_timeout: float = Field(300.0, gt=0, description="One call, from sending to the last byte.")
-    max_retries: int = Field(5, ge=0, description="Further tries after the first one.")
+    max_retries: int = Field(5, ge=0, description="Further attempts after the first one.")
     backoff: float = Field(0.5, ge=0, description="Longest first wait; doubles with each retry.")
     max_backoff: float = Field(30.0, ge=0, description="Longest wait, Retry-After excepted.")
     breaker_failures: int = Field(

@@ -36,7 +36,7 @@ class ServeOptions(Config):
     )
 
     model: str = argument("clue-tiny")
-    """clue-tiny, or a model's folder in the Hugging Face format."""
+    """clue-tiny, or a model's folder in the Hugging Face format; also as SPEC, embedded:MODEL."""
     host: str = setting("127.0.0.1")
     """Address to listen on. Beyond this machine ARENA_API_KEY must be set."""
     port: int = setting(DEFAULT_PORT, ge=0, le=65535)

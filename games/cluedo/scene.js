@@ -176,6 +176,7 @@ const STYLE = `
     padding: 8px 3px; }
   .cluedo-with-board > .cluedo-seats { grid-column: 2; align-content: start;
     grid-template-columns: repeat(2, minmax(0, 1fr)); }
+  .cluedo-with-board .cluedo-name { flex-wrap: wrap; }
 }`;
 let sheet = null;
 
@@ -200,6 +201,11 @@ function initials(suspects) {
 // The cards that a seat or the envelope has (sign X) or lacks (sign -), as far as the viewer saw.
 function cardsWith(scene, holder, sign) {
   return scene.deck.flat().filter((_, row) => scene.marks[row][holder] === sign);
+}
+
+// The cards of the latest accusation, or else those of this turn's suggestion.
+function namedCards({ accusation, suggestion }) {
+  return (accusation ?? suggestion)?.cards ?? [];
 }
 
 function placeInWords(place) {
@@ -418,7 +424,7 @@ function weaponTokens({ s }, scene) {
     if (!room) return [];
     const there = scene.deck[1].filter((other) => scene.weapons[other] === room);
     const { x, weapons: y } = middleOf(room);
-    const named = scene.suggestion?.cards.includes(weapon);
+    const named = namedCards(scene).includes(weapon);
     const left = x + (there.indexOf(weapon) - (there.length - 1) / 2) * 25;
     return [s("g", { transform: `translate(${left} ${y})` },
       s("title", {}, weapon),
@@ -465,7 +471,7 @@ function pawns(context, scene) {
   const { s } = context;
   const suspects = scene.deck[0];
   return pawnSpots(scene.pawns).map(({ x, y }, suspect) => {
-    const named = scene.suggestion?.cards.includes(suspects[suspect]);
+    const named = namedCards(scene).includes(suspects[suspect]);
     const marked = named || suspect === scene.player;
     return s("g", { transform: `translate(${x} ${y})` },
       s("title", {}, suspects[suspect]),
@@ -522,7 +528,7 @@ function boardInWords(scene, before) {
 
 function boardFigure(context, scene) {
   const { s, before, seats } = context;
-  const named = scene.suggestion?.cards ?? [];
+  const named = namedCards(scene);
   const rooms = Object.keys(ROOMS);
   const isFar = (room) => Boolean(scene.reach) && !scene.reach.rooms.includes(room);
   return s("svg", {
@@ -547,7 +553,7 @@ function boardFigure(context, scene) {
 
 function chip(context, scene, card) {
   const { h } = context;
-  const named = scene.suggestion?.cards.includes(card) ? " cluedo-named" : "";
+  const named = namedCards(scene).includes(card) ? " cluedo-named" : "";
   return h("span", { class: `cluedo-card${named}`, "data-picks": card }, sign(context, scene, card, 17), card);
 }
 

@@ -338,16 +338,20 @@ class GoofspielView(NotesView):
         """Return the table now; the viewer's own hand is the last."""
         notes, names = self.notes, self.game.seat_names
         score = tuple(Track(name, notes.points[seat], seat=seat) for seat, name in enumerate(names))
-        turned = (Card(str(notes.prize), "accent", "the prize of this round"),)
-        prizes = [TileRow(turned if notes.prize else (), "Prize")]
+        prizes = []
+        if notes.prize:
+            turned = Card(str(notes.prize), "accent", "the prize of this round")
+            prizes.append(TileRow((turned,), "Prize"))
         if notes.prizes:
-            coming = tuple(Card(str(prize), "muted", "a prize to come") for prize in notes.prizes)
+            coming = tuple(
+                Card(str(prize), "muted", "a prize to come", look="small") for prize in notes.prizes
+            )
             prizes.append(TileRow(coming, "To come"))
         seats = sorted(range(self.game.num_players), key=lambda seat: seat == self.seat)
         hands = Panel("Hands", tuple(map(self._hand, seats)))
         parts: tuple[Part, ...] = (
             Tracks(score, "Score"),
-            Panel("Prizes", tuple(prizes)),
+            *([Panel("Prizes", tuple(prizes))] if prizes else []),
             *self._latest(),
             hands,
         )
@@ -369,9 +373,10 @@ class GoofspielView(NotesView):
 
     def _hand(self, seat: int) -> TileRow:
         hand, bids = self.notes.hands[seat], self.notes.bids[seat]
-        cards = tuple(
-            Card(str(card), picks=(str(Bid(card)),) if seat == self.seat else ()) for card in hand
-        )
+        if seat == self.seat:
+            cards = tuple(Card(str(card), picks=(str(Bid(card)),)) for card in hand)
+        else:
+            cards = tuple(Card(str(card), look="small") for card in hand)
         played = f"played: {' '.join(map(str, bids))}" if bids else ""
         return TileRow(cards, self.game.seat_names[seat], played, seat)
 

@@ -181,6 +181,13 @@ class LeducText(GameText):
 # Table
 
 
+def _in_words(moves: str) -> Iterator[str]:
+    """Yield the moves of a round; before the first raise there is nothing to call."""
+    for number, move in enumerate(moves):
+        is_check = move == "c" and "r" not in moves[:number]
+        yield "check" if is_check else str(MOVES[move])
+
+
 class LeducView(NotesView):
     """The table as one viewer sees it; only cards that the viewer has seen are open."""
 
@@ -194,7 +201,7 @@ class LeducView(NotesView):
         pot = Tracks((Track("pot", notes.betting.pot, unit="chips"),))
         players = Players(tuple(map(self._player, range(self.game.num_players))), ("card", "chips"))
         lines = tuple(
-            f"Round {number}: {', '.join(str(MOVES[move]) for move in moves)}"
+            f"Round {number}: {', '.join(_in_words(moves))}"
             for number, moves in enumerate(notes.betting.rounds, 1)
             if moves
         )

@@ -85,8 +85,8 @@ def assert_equals(tally: Tally, billed: Billed, causes: dict[str, str]) -> None:
     for behaviour, count in billed.behaviours.items():
         if behaviour not in ANSWERS:
             failed[causes[behaviour]] += count
-    assert tally.failed_tries == failed
-    assert tally.tries == billed.requests
+    assert tally.failed_attempts == failed
+    assert tally.attempts == billed.requests
     assert tally.answered == billed.answered
     assert tally.prompt_tokens == billed.prompt_tokens
     assert tally.completion_tokens == billed.completion_tokens

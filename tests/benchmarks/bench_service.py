@@ -76,7 +76,7 @@ async def through_service(spec: str) -> AsyncIterator[Ask]:
             return (await llm.complete(spec, REQUEST)).text
 
         yield ask
-        assert not llm.ledger.tallies[spec].failed_tries
+        assert not llm.ledger.tallies[spec].failed_attempts
 
 
 CONTESTANTS: dict[str, Callable[[str], AbstractAsyncContextManager[Ask]]] = {

@@ -82,6 +82,17 @@ def test_a_branch_in_words(
     assert "note: at position 0 no player has moved; the deal is drawn again" in said.err
 
 
+def test_verify_takes_several_replays_and_folders(
+    parent: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told(capsys, parent, "branch --position 6 --games 2 --seed 2 --json --out", str(tmp_path))
+    said = told(capsys, parent, "verify", str(tmp_path)).out
+    assert said.count(": verified, ") == 3 and "3 of 3 replays verified\n" in said
+    forge(parent, tmp_path, seed=5)
+    said = told(capsys, parent, "verify", str(tmp_path), code=1).out
+    assert said.count("differs at") == 1 and "3 of 4 replays verified\n" in said
+
+
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [

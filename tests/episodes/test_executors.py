@@ -273,8 +273,8 @@ def test_errors_of_the_work_are_raised_and_lost_workers_are_replaced(tmp_path: P
             await pool.compute(be_killed, "game 7 (seed 3)")
         assert str(lost.value) == (
             "5 workers in turn were lost with game 7 (seed 3) or work beside it, the last one "
-            "killed by SIGKILL (out of memory?); finished games are kept: continue with --resume, "
-            "if memory is short with fewer --workers"
+            "killed by SIGKILL (out of memory?); finished games are kept: run the command "
+            "again (with --resume, except arena train), if memory is short with fewer --workers"
         )
         assert pool.lost == 1 + MAX_LOSSES
         assert await play_seed(pool, 3), "the executor goes on with new workers"

@@ -145,8 +145,8 @@ def test_a_game_that_ray_kills_for_its_memory_is_a_clear_error() -> None:
     assert finished == [1, 2]
     assert str(lost.value).startswith(
         f"{MAX_LOSSES} workers in turn were lost with size {ENDLESS} or work beside it, the last "
-        "one out of memory: Ray's memory monitor has killed it; finished games are kept: continue "
-        "with --resume"
+        "one out of memory: Ray's memory monitor has killed it; finished games are kept: run the "
+        "command again"
     )
 
 

@@ -46,12 +46,12 @@ def test_the_ledger_adds_up_against_what_the_backend_counted(seed: int, failing:
     tally, answered = play.tally, [r for r in given if r.error is None]
     check_sums(tally)
     assert tally.calls == 30
-    assert tally.tries == len(given) == len(play.backend.requests)
+    assert tally.attempts == len(given) == len(play.backend.requests)
     assert tally.answered == len(answered) == results.count("y")
     assert tally.prompt_tokens == sum(r.prompt_tokens or 0 for r in answered)
     assert tally.cost == 0.25 * len(answered)
     for cause in causes:
-        assert tally.failed_tries[cause] == sum(r.error == cause for r in given)
+        assert tally.failed_attempts[cause] == sum(r.error == cause for r in given)
         raised = (r for r in results if isinstance(r, BackendError))
         assert tally.failures[cause] == sum(error.cause == cause for error in raised)
     assert tally.failures["stopped"] == count_errors(results, StopPlaying)
@@ -71,9 +71,9 @@ def test_cancelled_calls_release_all_they_held_and_are_counted() -> None:
         return await play.ask_many(2)
 
     assert asyncio.run(run()) == ["yes", "yes"]
-    assert play.tally.failed_tries == {"cancelled": 2}
+    assert play.tally.failed_attempts == {"cancelled": 2}
     assert play.tally.failures == {"cancelled": 5}
-    assert play.tally.untried == 3
+    assert play.tally.not_sent == 3
     check_sums(play.tally)
 
 
@@ -84,7 +84,7 @@ def test_a_fault_of_a_backends_program_comes_out_and_is_counted() -> None:
     play = table(broken)
     with pytest.raises(KeyError):
         asyncio.run(play.ask())
-    assert play.tally.failures == play.tally.failed_tries == {"crash": 1}
+    assert play.tally.failures == play.tally.failed_attempts == {"crash": 1}
     check_sums(play.tally)
 
 

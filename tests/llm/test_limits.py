@@ -76,7 +76,7 @@ def test_a_backend_that_stays_down_ends_the_run_with_one_message() -> None:
     }
     assert len(play.said) == 1
     assert play.tally.failures == {"stopped": 23}
-    assert play.tally.tries == len(play.backend.requests)
+    assert play.tally.attempts == len(play.backend.requests)
     check_sums(play.tally)
 
 
@@ -181,7 +181,7 @@ def test_a_wrong_key_ends_the_run_at_once() -> None:
         "finished games are kept"
     ] * 3
     assert len(play.backend.requests) == 1
-    assert play.tally.untried == 2
+    assert play.tally.not_sent == 2
     check_sums(play.tally)
 
 

@@ -36,7 +36,7 @@ def test_only_what_may_succeed_later_is_tried_again(cause: FailureCause) -> None
         with pytest.raises(StopPlaying if cause in REMEDIES else BackendError):
             asyncio.run(play.ask())
         assert len(play.backend.requests) == 1
-    assert play.tally.tries == len(play.backend.requests)
+    assert play.tally.attempts == len(play.backend.requests)
     check_sums(play.tally)
 
 
@@ -47,17 +47,17 @@ def test_after_the_last_retry_the_error_comes_out() -> None:
     with pytest.raises(BackendError, match="try 3") as raised:
         asyncio.run(play.ask())
     assert raised.value.cause == "server_error"
-    assert (play.tally.tries, play.tally.failures) == (4, {"server_error": 1})
+    assert (play.tally.attempts, play.tally.failures) == (4, {"server_error": 1})
 
 
 def test_a_rate_limit_is_waited_out_however_often_it_is_met_within_patience() -> None:
     busy = [ScriptedReply(error="rate_limit")] * 6
     play = table([*busy, "yes"], max_retries=2)
-    assert asyncio.run(play.ask()) == "yes" and play.tally.tries == 7
+    assert asyncio.run(play.ask()) == "yes" and play.tally.attempts == 7
     impatient = table([*busy, "never"], max_retries=2, patience=0)
     with pytest.raises(BackendError):
         asyncio.run(impatient.ask())
-    assert impatient.tally.tries == 3
+    assert impatient.tally.attempts == 3
 
 
 def test_retry_after_is_waited_for() -> None:
@@ -73,7 +73,7 @@ def test_a_retry_after_beyond_patience_is_not_waited_for() -> None:
     with pytest.raises(StopPlaying, match=r"asks to wait 2.5 s, and `patience` is 2 s"):
         asyncio.run(play.ask())
     assert time.monotonic() - started < 1.5
-    assert play.tally.tries == 1
+    assert play.tally.attempts == 1
 
 
 @example(retry=1025, backoff=0.0, longest=1.0, retry_after=None)

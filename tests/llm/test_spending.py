@@ -118,14 +118,14 @@ def test_what_was_set_aside_is_released_by_answers_failures_and_cancellation() -
         for number in range(30):
             call = asyncio.ensure_future(play.ask())
             if number % 3 == 1:  # The one without an answer.
-                while play.tally.tries <= number:
+                while play.tally.attempts <= number:
                     await asyncio.sleep(0)
                 call.cancel()
             with suppress(BackendError, asyncio.CancelledError):
                 await call
 
     asyncio.run(asyncio.wait_for(run(), 60))
-    assert play.tally.tries == 30 and play.tally.answered == 10
+    assert play.tally.attempts == 30 and play.tally.answered == 10
 
 
 def test_a_cost_that_becomes_known_later_limits_the_calls_after_it() -> None:

@@ -89,7 +89,7 @@ def test_a_whole_game_on_the_board(server: PlayProcess, browser: Browser) -> Non
         bar = page.get_by_role("group", name="Review")
         bar.get_by_text("Mistake 1 of").wait_for()
         page.locator(".decision", has_text="accuse").wait_for()
-        bar.get_by_role("button", name="See all cards").click()
+        bar.get_by_role("button", name="See the whole game").click()
         wait_for_view(opened, None)
         page.get_by_role("slider").fill("3")
         opened.wait_for_position(3)

@@ -85,6 +85,24 @@ def test_a_finished_run(tmp_path: Path) -> None:
     assert page.source.partition("<details")[0].count("<svg") == 6, "six, then the fold"
 
 
+def test_a_reward_for_wins_alone_is_not_drawn_beside_the_win_rate(tmp_path: Path) -> None:
+    records = [
+        record.model_copy(
+            update={
+                "reward": record.win_rate,
+                "terms": {"win": TermMean(mean=record.win_rate.value or 0.0, weight=1)},
+            }
+        )
+        for record in rows(20)
+    ]
+    titles = [
+        chart.title
+        for section in document(run_of(records, FINISHED, tmp_path)).sections
+        for chart in section.charts
+    ]
+    assert "Win rate in training" in titles and not {"Reward", "win"} & {*titles}
+
+
 def test_hostile_texts_are_text(tmp_path: Path) -> None:
     config = TrainConfig(
         experiment_name=POISON, base_model=POISON, opponents=POISON, options={POISON: [POISON]}

@@ -72,8 +72,8 @@ def table(
 
 def check_sums(tally: Tally) -> None:
     assert tally.calls == tally.answered + tally.failures.total()
-    assert tally.tries == tally.answered + tally.failed_tries.total()
-    assert tally.tries == tally.calls - tally.untried + tally.retries.total()
+    assert tally.attempts == tally.answered + tally.failed_attempts.total()
+    assert tally.attempts == tally.calls - tally.not_sent + tally.retries.total()
     assert len(tally.seconds) == tally.answered
 
 

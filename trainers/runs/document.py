@@ -33,13 +33,13 @@ from arena.evaluation.document import (
     Sentence,
     Series,
     amount,
-    json_text,
     options_in_words,
     par_text,
     percent_tick,
     plain_tick,
     points_of,
     points_tick,
+    value_in_words,
 )
 from arena.evaluation.records import Interval
 from arena.plugins.catalog import make_game
@@ -134,7 +134,7 @@ def evaluations(results: Sequence[CheckpointEvaluation], par: float | None) -> G
 
 
 def _text(value: JsonValue) -> str:
-    return "–" if value is None or value == "" else json_text(value)
+    return "–" if value is None or value == "" else value_in_words(value)
 
 
 def flat_settings(config: TrainConfig) -> dict[str, JsonValue]:
@@ -170,7 +170,11 @@ def charts(run: TrainingRun) -> Iterator[Section]:
     legal = _line("Legal replies", "share of all replies", legal_rates, axis, 4, percent_tick)
     seconds = _values(records, lambda record: finite(record.seconds))
     times = _line("Time of a step", "seconds", seconds, axis, 0)
-    learning = (_delta(records, axis), _win_rate(records, axis), reward, entropy, legal)
+    win_rate = _win_rate(records, axis)
+    if reward and win_rate and curve(reward) == curve(win_rate):
+        # A reward for wins alone has the curve of the win rate, which is shown once.
+        reward, terms = None, terms if len(terms) > 1 else []
+    learning = (_delta(records, axis), win_rate, reward, entropy, legal)
     for title, about, lines, is_folded in (
         ("How it learned", "", learning, False),
         ("What it cost", cost(run), (times,), False),
@@ -201,6 +205,11 @@ def cost(run: TrainingRun) -> str:
     if price := sum(record.cost or 0.0 for record in run.records):
         facts.append(f"${price:.2f} for hosted models")
     return f"{', '.join(facts)}."
+
+
+def curve(chart: LineChart) -> list[tuple[float, float]]:
+    """Return the points of all lines of a chart, rounded."""
+    return [(point.x, round(point.y, 9)) for line in chart.lines for point in line.points]
 
 
 def is_flat(chart: LineChart) -> bool:

@@ -133,12 +133,26 @@ def _option(name: str, value: JsonValue) -> str:
         case str() if name in {"variant", "rules"}:
             return value
         case _:
-            return f"{words} {json_text(value)}"
+            return f"{words} {value_in_words(value)}"
 
 
-def json_text(value: JsonValue) -> str:
-    """Return text unchanged and any other value as JSON."""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+def value_in_words(value: JsonValue) -> str:
+    """Return `yes` for true, `a, b` for a list, and `name: value, name: value` for an object."""
+    match value:
+        case str():
+            return value
+        case bool():
+            return "yes" if value else "no"
+        case list():
+            return ", ".join(map(value_in_words, value)) or "none"
+        case dict():
+            known = {name: each for name, each in value.items() if each is not None}
+            parts = (f"{name}: {value_in_words(each)}" for name, each in known.items())
+            return ", ".join(parts) or "none"
+        case None:
+            return UNKNOWN
+        case _:
+            return json.dumps(value)
 
 
 # Tables

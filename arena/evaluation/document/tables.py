@@ -21,13 +21,13 @@ from arena.evaluation.document import (
     Series,
     amount,
     in_unit,
-    json_text,
     number,
     options_in_words,
     p_text,
     par_text,
     percent,
     points_of,
+    value_in_words,
 )
 from arena.evaluation.records import Interval
 from arena.evaluation.report import (
@@ -69,7 +69,7 @@ def document(report: Report, beside: int = EVERY_PLAYER) -> Document:
     ended = report.has_winner and any(player.outcomes.won is not None for player in players)
     given: dict[str, JsonValue] = {"options": ", ".join(options_in_words(report.options)) or None}
     given |= report.settings
-    chosen = [(name, json_text(value)) for name, value in given.items() if value is not None]
+    chosen = [(name, value_in_words(value)) for name, value in given.items() if value is not None]
     settings = [Grid("Settings", ["setting", "value"], chosen)] if chosen else []
     sections = (
         Section(title, [leaderboard(report)] if players else ()),

@@ -340,7 +340,7 @@ export class PlayTable {
     return [
       isAlone ? button(name, () => this.playAgain(), { class: "primary" }) : null,
       review,
-      button("See all cards", () => open({})),
+      button("See the whole game", () => open({})),
       button("New game", () => location.assign("/play")),
     ];
   }

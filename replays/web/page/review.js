@@ -38,7 +38,7 @@ export class Review {
       this.bar,
       h("strong", null, text),
       count ? [step("Previous", this.at - 1), step("Next", this.at + 1)] : null,
-      button("See all cards", () => this.page.setPerspective(null)),
+      button("See the whole game", () => this.page.setPerspective(null)),
     );
     this.page.announce(text);
   }

@@ -338,10 +338,8 @@ class GoofspielView(NotesView):
         """Return the table now; the viewer's own hand is the last."""
         notes, names = self.notes, self.game.seat_names
         score = tuple(Track(name, notes.points[seat], seat=seat) for seat, name in enumerate(names))
-        prizes = []
-        if notes.prize:
-            turned = Card(str(notes.prize), "accent", "the prize of this round")
-            prizes.append(TileRow((turned,), "Prize"))
+        turned = (Card(str(notes.prize), "accent", "the prize of this round"),)
+        prizes = [TileRow(turned if notes.prize else (), "Prize")]
         if notes.prizes:
             coming = tuple(
                 Card(str(prize), "muted", "a prize to come", look="small") for prize in notes.prizes
@@ -351,7 +349,7 @@ class GoofspielView(NotesView):
         hands = Panel("Hands", tuple(map(self._hand, seats)))
         parts: tuple[Part, ...] = (
             Tracks(score, "Score"),
-            *([Panel("Prizes", tuple(prizes))] if prizes else []),
+            *([Panel("Prizes", tuple(prizes))] if notes.prize or notes.prizes else []),
             *self._latest(),
             hands,
         )

@@ -50,7 +50,7 @@ function drawPerspectives(page) {
     { class: "perspectives" },
     h("legend", { class: "sr" }, "Perspective"),
     page.source.offers(null)
-      ? choice(page, null, ["Everything open"], "all cards face up")
+      ? choice(page, null, ["Everything open"], "nothing is hidden")
       : null,
     seats,
   );

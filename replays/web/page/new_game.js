@@ -62,7 +62,7 @@ export class NewGame {
 
   choose(name) {
     this.game = this.form.games.find((game) => game.name === name);
-    this.summary.textContent = this.game.summary;
+    this.summary.textContent = this.game.summary.replace(/^./, (letter) => letter.toUpperCase());
     this.guided.hidden = !this.game.has_first_game;
     const levels = this.levels();
     // A bot that is both fair and strong is the level fair.

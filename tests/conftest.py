@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from command_line import ONE_WORKER
 from comparisons import compare, pytest_addoption, pytest_terminal_summary  # noqa: F401
 
 if TYPE_CHECKING:
@@ -40,7 +41,8 @@ def pytest_configure() -> None:
     Environments of single extras lack Hypothesis. Games with people and clients do not wait, except
     in the tests of release times.
     """
-    os.environ.setdefault("ARENA_AGENT", '{"drawn_seconds": 0}')
+    for name, value in {"ARENA_AGENT": '{"drawn_seconds": 0}', **ONE_WORKER}.items():
+        os.environ.setdefault(name, value)
     if find_spec("hypothesis") is not None:
         from hypothesis import settings
 

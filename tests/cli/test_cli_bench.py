@@ -78,7 +78,7 @@ def test_a_player_gets_one_report_with_a_section_for_each_task(
 
 
 def test_a_killed_run_continues_to_the_same_results(tmp_path: Path) -> None:
-    suite = write_suite(tmp_path / "s.json", task("one", 2, 3), task("other", 3, 8))
+    suite = write_suite(tmp_path / "s.json", task("one", 2, 2), task("other", 3, 5))
     words = f"bench {suite} --player bot:detective --executor local --json --out"
     process = started(f"{words} killed", tmp_path)
     wait_for_games(process, tmp_path / "killed" / "other", 2)

@@ -85,10 +85,6 @@ def return_a_function() -> Callable[[], None]:
     return lambda: None
 
 
-def be_killed() -> None:
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
 def _exhaust_memory() -> NoReturn:
     """Allocate more memory than this process may have: 64 MiB more than now."""
     pages = int(Path("/proc/self/statm").read_text().split()[0])
@@ -270,7 +266,8 @@ def test_errors_of_the_work_are_raised_and_lost_workers_are_replaced(tmp_path: P
         assert timeless(episode) == timeless(await asyncio.to_thread(play_here, 3))
         assert pool.lost == 1
         with pytest.raises(ArenaError) as lost:
-            await pool.compute(be_killed, "game 7 (seed 3)")
+            # A function for which a worker imports nothing.
+            await pool.compute(partial(signal.raise_signal, signal.SIGKILL), "game 7 (seed 3)")
         assert str(lost.value) == (
             "5 workers in turn were lost with game 7 (seed 3) or work beside it, the last one "
             "killed by SIGKILL (out of memory?); finished games are kept: run the command "
@@ -319,7 +316,6 @@ def test_a_player_without_memory_makes_no_fallback_move() -> None:
         asyncio.run(play(match, [Hungry(), Hungry()]))
 
 
-@pytest.mark.timed
 def test_a_cancelled_game_leaves_nothing_behind() -> None:
     async def run(pool: ProcessPool) -> None:
         with pytest.raises(TimeoutError):

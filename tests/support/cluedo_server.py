@@ -35,7 +35,8 @@ def legal_answer(body: Any) -> str:
 def environment(**more: str) -> dict[str, str]:
     """What a process of ours gets: nobody's keys, and what the test adds."""
     kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
-    return {**kept, "PYTHONPATH": f"{TESTS.parent}", "COLUMNS": "200", **more}
+    fixed = {"PYTHONPATH": f"{TESTS.parent}", "COLUMNS": "200"}
+    return {**kept, **command_line.ONE_WORKER, **fixed, **more}
 
 
 def arena(command: str, cwd: Path, **more: str) -> subprocess.CompletedProcess[str]:

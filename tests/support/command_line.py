@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 from preloaded import arena_command
 
-# One process for a few games: starting more takes longer than they save. Tests of several say so.
-ONE_WORKER = {f"ARENA_{name}_WORKERS": "1" for name in ("EVAL", "TOURNAMENT", "ANALYZE")}
+ONE_WORKER = {f"ARENA_{name}_WORKERS": "1" for name in ("BENCH", "EVAL", "TOURNAMENT")}
+"""Variables for a few games in the command's process: starting others takes longer than they save.
+Tests of several workers name them."""
 ENVIRONMENT = {**os.environ, **ONE_WORKER, "PYTHONPATH": str(Path(__file__).parents[2])}
 
 

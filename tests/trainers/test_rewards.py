@@ -130,13 +130,13 @@ def test_any_measure() -> None:
 def test_a_measure_reads_only_the_kinds_that_it_names() -> None:
     for seed in range(3):
         seat_episode = SeatEpisode(CLUEDO, contest(seed), seed)
+        assessor = CLUEDO.analysis.assessor((seed,))
+        assert assessor is not None
+        found = list(assessments(assessor, seat_episode.episode))
         for measure in CLUEDO.analysis.measures:
             name = f"measure:{measure.name}"
             term = Rewards.parse(f"{name}=1", CLUEDO).score(seat_episode).terms[name]
             everything = measure_term(replace(measure, kinds=None))
-            assessor = CLUEDO.analysis.assessor((seed,))
-            assert assessor is not None
-            found = list(assessments(assessor, seat_episode.episode))
             assert term == everything.value(seat_episode, found), name
     assert Rewards.parse("win=1,measure:premature=-1", CLUEDO).kinds == frozenset(
         ("accusation", "knowledge")

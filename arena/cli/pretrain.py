@@ -131,8 +131,8 @@ def _run(options: PretrainOptions, recipe: Recipe) -> dict[str, JsonValue]:
     if recipe.base_model and options.out is None:
         out = TEACH_OUT / f"{options.game}-{Path(recipe.base_model).name}"
     try:
-        with alone_in(out, "arena pretrain"), _progress() as (notify, progress):
-            figures = make_model(recipe, out, notify, progress, options.resume, options.device)
+        with alone_in(out, "arena pretrain"), _progress() as progress:
+            figures = make_model(recipe, out, progress, options.resume, options.device)
     except KeyboardInterrupt:
         is_saved = (out / CHECKPOINT).exists()
         remedy = "--resume continues the run after its last measured step"
@@ -144,13 +144,15 @@ def _run(options: PretrainOptions, recipe: Recipe) -> dict[str, JsonValue]:
 
 
 @contextmanager
-def _progress() -> Iterator[tuple[Callable[[str], None], Callable[[CurvePoint], None]]]:
-    """Yield the functions that show a line, and a finished step in the progress bar, on stderr."""
+def _progress() -> Iterator[Callable[[CurvePoint], None]]:
+    """Yield the function that shows a finished step; a measured one is a line on stderr, too."""
     with progress_bar() as bar:
         task = bar.add_task("playing", total=None)
 
         def step(point: CurvePoint) -> None:
             text = f"loss {point.loss:.3f}"
             bar.update(task, description=text, completed=point.step, total=point.of)
+            if point.held_out is not None:
+                print(point, file=sys.stderr, flush=True)
 
-        yield partial(print, file=sys.stderr, flush=True), step
+        yield step

@@ -253,7 +253,7 @@ def test_stages_follow_each_other_and_a_run_continues_to_the_bit(
 ) -> None:
     monkeypatch.setattr(pretraining, "MEASURE_EVERY", 2)
     monkeypatch.setattr(pretraining, "SAMPLED_GAMES", 4)
-    figures = pretrain(RECIPE, tmp_path / "whole", lambda _: None)
+    figures = pretrain(RECIPE, tmp_path / "whole")
     curve = json.loads((tmp_path / "whole/pretraining.json").read_text())["curve"]
     assert curve == figures["curve"] and {point["stage"] for point in curve} == {0, 1}
     assert all(point["notebook"] is not None for point in curve)
@@ -263,17 +263,17 @@ def test_stages_follow_each_other_and_a_run_continues_to_the_bit(
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        pretrain(RECIPE, tmp_path / "part", lambda _: None, progress=stop)
-    pretrain(RECIPE, tmp_path / "part", lambda _: None, resume=True)
+        pretrain(RECIPE, tmp_path / "part", progress=stop)
+    pretrain(RECIPE, tmp_path / "part", resume=True)
     weights = [(tmp_path / n / "model.safetensors").read_bytes() for n in ("whole", "part")]
     assert weights[0] == weights[1]
 
     # A finished model goes on with new optimizers, and a killed run of it goes on, too.
     further = continuing(RECIPE, str(tmp_path / "whole"), games=3)
     with pytest.raises(KeyboardInterrupt):
-        pretrain(further, tmp_path / "more", lambda _: None, progress=stop_at_three)
-    pretrain(further, tmp_path / "more", lambda _: None, resume=True)
-    pretrain(further, tmp_path / "again", lambda _: None)
+        pretrain(further, tmp_path / "more", progress=stop_at_three)
+    pretrain(further, tmp_path / "more", resume=True)
+    pretrain(further, tmp_path / "again")
     weights += [(tmp_path / n / "model.safetensors").read_bytes() for n in ("more", "again")]
     assert weights[0] != weights[2] == weights[3]
 

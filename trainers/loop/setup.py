@@ -135,7 +135,7 @@ def make_base(
     else:
         notify(f"making a small model that knows only the notation of {config.game}")
         shutil.rmtree(part, ignore_errors=True)
-        make_random_init(game, part, config.seed, config.text_level, notify, progress)
+        make_random_init(game, part, config.seed, config.text_level, progress)
     part.rename(base)
 
 
@@ -149,8 +149,10 @@ def make_notebook_model(
 
     def show(point: CurvePoint) -> None:
         progress(f"stage {point.stage + 1} of {len(recipe.stages)}", point.step, point.of)
+        if point.held_out is not None:
+            notify(str(point))
 
-    pretrain(recipe, folder, notify, show, resume)
+    pretrain(recipe, folder, show, resume)
 
 
 def rollout_setting(config: GameSettings, game: Game, rewards: Rewards) -> RolloutSetting:

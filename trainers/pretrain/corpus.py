@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -20,7 +20,7 @@ from arena.core.action import CHANCE, Action
 from arena.core.errors import ArenaError
 from arena.core.event import Decision
 from arena.core.game import Game
-from arena.core.observation import Observation, TextLevel
+from arena.core.observation import Observation
 from arena.core.spec import stream
 from arena.llm.backend import Message
 from arena.plugins.catalog import make_game
@@ -28,7 +28,6 @@ from trainers.pretrain.notebook import ExactNotebook
 from trainers.pretrain.recipe import Recipe, Stage
 
 T = TypeVar("T")
-
 
 GAMES_PER_TASK = 20
 """Games that a worker process plays before it returns their chats."""
@@ -45,9 +44,6 @@ HABIT = "habit"
 FAVOURITE_ODDS = 10
 """Odds of its favourite action against each other action."""
 
-MakeAgent = Callable[[str, Seat], Agent]
-"""Make the agent of a SPEC for a seat."""
-
 
 @dataclass(frozen=True, slots=True)
 class Demonstration:
@@ -57,8 +53,6 @@ class Demonstration:
     only_read: frozenset[int]
     """Indices of assistant messages that are not learned, since a longer form of the chat has them
     as well."""
-    players: int
-    level: TextLevel
 
 
 class HabitBot:
@@ -87,16 +81,15 @@ class DemonstrationRecorder(ChatRecorder):
         self.longest = 0.0
         """Characters at which the chat is shortened; 0: never."""
         self.notebook: ExactNotebook | None = None
-        self._finished = list[tuple[tuple[Message, ...], frozenset[int]]]()
+        self._finished = list[Demonstration]()
         self._only_read = set[int]()
         self._as_played = as_played
         self._entry = ""
 
-    def demonstrations(self, players: int) -> Iterator[Demonstration]:
-        """Yield the chat; one that was shortened in its forms before and after."""
-        chats = [*self._finished, (tuple(self.chat.messages), frozenset(self._only_read))]
-        for messages, only_read in chats:
-            yield Demonstration(messages, only_read, players, self.chat.level)
+    def demonstrations(self) -> list[Demonstration]:
+        """Return the chat; one that was shortened in its forms before and after."""
+        newest = Demonstration(tuple(self.chat.messages), frozenset(self._only_read))
+        return [*self._finished, newest]
 
     async def act(self, observation: Observation) -> Decision:
         """Return the decision of the bot.
@@ -131,7 +124,8 @@ class DemonstrationRecorder(ChatRecorder):
 
     def _shorten(self) -> None:
         """Leave out the oldest replies, as in play, and learn those that stay only once."""
-        self._finished.append((tuple(self.chat.messages[:-1]), frozenset(self._only_read)))
+        before = Demonstration(tuple(self.chat.messages[:-1]), frozenset(self._only_read))
+        self._finished.append(before)
         while self._characters() > self.longest and self.chat.shorten():
             pass
         self._only_read = set(range(len(self.chat.messages)))
@@ -139,7 +133,7 @@ class DemonstrationRecorder(ChatRecorder):
 
 def play_games(recipe: Recipe, stage: Stage, seeds: range) -> Iterator[Demonstration]:
     """Play the games of these seeds on all cores; yield the chats in the order of the seeds."""
-    play = partial(_play_seed, recipe, stage)
+    play = partial(demonstrations, recipe, stage)
     # Bots of a stage's own decide at random, which takes no time.
     if stage.bots or len(seeds) < MIN_GAMES_FOR_PROCESSES:
         yield from itertools.chain.from_iterable(map(play, seeds))
@@ -151,14 +145,8 @@ def play_games(recipe: Recipe, stage: Stage, seeds: range) -> Iterator[Demonstra
         yield from itertools.chain.from_iterable(found)
 
 
-def _play_seed(recipe: Recipe, stage: Stage, seed: int) -> list[Demonstration]:
-    return list(demonstrations(recipe, stage, seed))
-
-
-def demonstrations(
-    recipe: Recipe, stage: Stage, seed: int, make_bot: MakeAgent = make_agent
-) -> Iterator[Demonstration]:
-    """Play one game, and yield the chats of its imitated seats. The seed decides everything."""
+def demonstrations(recipe: Recipe, stage: Stage, seed: int) -> list[Demonstration]:
+    """Play one game, and return the chats of its imitated seats. The seed decides everything."""
     rng = stream(seed, "lesson")  # The label is part of the recipe: another gives other games.
     options = {**recipe.options, **stage.options}
     if stage.players:
@@ -176,25 +164,27 @@ def demonstrations(
     for player in range(game.num_players):
         seat = Seat(game, player, stream(seed, f"agent {player}"))
         if player in imitated:
-            agents[player] = recorders[player] = _recorder(recipe, stage, seat, rng, make_bot)
+            agents[player] = recorders[player] = _recorder(recipe, stage, seat, rng)
         else:
-            agents[player] = make_bot(f"bot:{rng.choice(others)}", seat)
+            agents[player] = make_agent(f"bot:{rng.choice(others)}", seat)
     returns = _play_out(game, agents, seed)
+    chats = list[Demonstration]()
     for player, recorder in recorders.items():
         # A seat that never decided has only the system message. All seats with the highest return
         # are winners.
         has_won = returns[player] == max(returns)
         if len(recorder.chat.messages) > 1 and (has_won or rng.random() < recipe.losers):
-            yield from recorder.demonstrations(game.num_players)
+            chats += recorder.demonstrations()
+    return chats
 
 
 def _recorder(
-    recipe: Recipe, stage: Stage, seat: Seat, rng: random.Random, make_bot: MakeAgent
+    recipe: Recipe, stage: Stage, seat: Seat, rng: random.Random
 ) -> DemonstrationRecorder:
     game, level = seat.game, _draw(recipe.levels, rng)
     seat = replace(seat, text_level=level)
     name = _draw(stage.bots or recipe.bots[level], rng)
-    bot = HabitBot(recipe.seed, seat) if name == HABIT else make_bot(f"bot:{name}", seat)
+    bot = HabitBot(recipe.seed, seat) if name == HABIT else make_agent(f"bot:{name}", seat)
     start = Message("system", f"{game.text.rules()}\n{SHORT_INSTRUCTION}")
     if recipe.as_played:
         start = opening(game, ChatOptions(), game.turn_limit())

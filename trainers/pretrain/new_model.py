@@ -51,8 +51,7 @@ behind it, so that they play with the same messages as any model.
 """
 
 NAME_PREFIXES = ("", " ", ", ")
-"""Separators before a name; each name has a token with each of them, unless there is one token for
-each name, by which a model finds it wherever it is."""
+"""Separators before a name; each name has a token with each of them, except in a notebook."""
 
 VOCABULARY = 1024
 BYTES = 256
@@ -85,16 +84,16 @@ def names_of(games: Iterable[Game]) -> list[str]:
     return sorted(names, key=lambda name: (-len(name), name))
 
 
-def make_tokenizer(
-    texts: Sequence[str],
-    names: Sequence[str],
-    prefixes: Sequence[str] = NAME_PREFIXES,
-) -> Tokenizer:
+def make_tokenizer(recipe: Recipe, corpus: Sequence[Demonstration]) -> Tokenizer:
     """Return a tokenizer of at most VOCABULARY tokens, or more if there are more than 200 names.
 
-    Names, the longest first, become tokens with each of the prefixes. Phrases are found in all
-    texts and fill what names, bytes and merges leave; BPE merges are found in the first 200 texts.
+    Names become tokens. Phrases are found in all texts of the corpus and fill what names, bytes and
+    merges leave; BPE merges are found in the first 200 texts.
     """
+    texts = [message.content for chat in corpus[:2000] for message in chat.messages]
+    names = [*names_of(largest_games(recipe)), *ends_of_rows(recipe)]
+    # A model finds a name wherever it is if it has one token.
+    prefixes = ("",) if recipe.notebook else NAME_PREFIXES
     name_tokens = [prefix + name for name in names for prefix in prefixes]
     # Tokens that are left for phrases. Names, bytes and merges always get theirs.
     room = max(0, VOCABULARY - len(name_tokens) - len(SPECIAL) - BYTES - MERGES)
@@ -130,37 +129,19 @@ def _phrases(texts: Sequence[str], names: Sequence[str], prefixes: Sequence[str]
         if len(piece) > 1
     )
     # Characters saved if the phrase becomes one token: count * (length - 1).
-    saved = {
-        piece: count * (len(piece) - 1)
-        for piece, count in counts.items()
-        if count >= MIN_PHRASE_COUNT
-    }
+    saved = {piece: count * (len(piece) - 1) for piece, count in counts.items()}
+    frequent = [piece for piece, count in counts.items() if count >= MIN_PHRASE_COUNT]
     # Equal savings by text: the tokenizer must not depend on the order of counting.
-    return sorted(saved, key=lambda piece: (-saved[piece], piece))
+    return sorted(frequent, key=lambda piece: (-saved[piece], piece))
 
 
 def largest_games(recipe: Recipe) -> list[Game]:
     """Return the game of each stage with the most players: together they have all names."""
-    return [
-        make_game(
-            recipe.game,
-            **{
-                **recipe.options,
-                **stage.options,
-                **({"players": max(stage.players)} if stage.players else {}),
-            },
-        )
-        for stage in recipe.stages
-    ]
-
-
-def tokenizer_for(recipe: Recipe, corpus: Sequence[Demonstration]) -> Tokenizer:
-    """Return a tokenizer for the recipe's game and the texts of the corpus."""
-    texts = [message.content for chat in corpus[:2000] for message in chat.messages]
-    # A model finds a name wherever it is if it has one token.
-    prefixes = ("",) if recipe.notebook else NAME_PREFIXES
-    names = [*names_of(largest_games(recipe)), *ends_of_rows(recipe)]
-    return make_tokenizer(texts, names, prefixes)
+    games = list[Game]()
+    for stage in recipe.stages:
+        most = {"players": max(stage.players)} if stage.players else {}
+        games.append(make_game(recipe.game, **{**recipe.options, **stage.options, **most}))
+    return games
 
 
 def ends_of_rows(recipe: Recipe) -> list[str]:
@@ -177,7 +158,7 @@ def write_new_model(recipe: Recipe, corpus: Sequence[Demonstration], folder: Pat
     transformers and vLLM load it. The corpus is a sample of the texts that it will read.
     """
     folder.mkdir(parents=True)
-    tokenizer = tokenizer_for(recipe, corpus)
+    tokenizer = make_tokenizer(recipe, corpus)
     tokenizer.save(str(folder / "tokenizer.json"))
     (folder / "chat_template.jinja").write_text(CHAT_TEMPLATE, encoding="utf-8")
     _write_json(
@@ -194,15 +175,12 @@ def write_new_model(recipe: Recipe, corpus: Sequence[Demonstration], folder: Pat
     _write_json(folder / "config.json", config)
     # On the CPU and with a generator of their own, so that all devices start from equal numbers.
     rng = torch.Generator().manual_seed(recipe.seed)
-    write_tensors(
-        {
-            name: torch.ones(shape)
-            if name.endswith("norm.weight")
-            else INITIAL_DEVIATION * torch.randn(shape, generator=rng)
-            for name, shape in parse_architecture(config).tensor_shapes().items()
-        },
-        folder / "model.safetensors",
-    )
+    weights = dict[str, torch.Tensor]()
+    for name, shape in parse_architecture(config).tensor_shapes().items():
+        is_norm = name.endswith("norm.weight")
+        drawn = torch.ones(shape) if is_norm else torch.randn(shape, generator=rng)
+        weights[name] = drawn if is_norm else INITIAL_DEVIATION * drawn
+    write_tensors(weights, folder / "model.safetensors")
     return folder
 
 

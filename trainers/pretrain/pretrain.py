@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from shutil import copytree, ignore_patterns, rmtree
@@ -34,7 +34,6 @@ from trainers.pretrain.recipe import Recipe, Stage
 from trainers.rollouts.rollouts import first_deal
 
 if TYPE_CHECKING:
-    from trainers.pretrain.examples import Example
     from trainers.pretrain.student import Student
 
 START = "start"
@@ -74,8 +73,6 @@ class CurvePoint:
     step: int
     of: int
     """Number of steps in all."""
-    seconds: int
-    """Time since the stage began, or was resumed."""
     loss: float
     """Mean cross-entropy of the last batch, in nats, by the weights of its tokens."""
     held_out: float | None
@@ -95,10 +92,22 @@ class CurvePoint:
         return ", ".join(figures)
 
 
+@dataclass(frozen=True, slots=True)
+class PretrainingRun:
+    """Where a run is: it continues from here, to the bit on the same machine."""
+
+    recipe: dict[str, JsonValue]
+    """All settings that decide the result, as JSON."""
+    stage: int = 0
+    step: int = 0
+    """Steps done of this stage."""
+    seconds: float = 0.0
+    curve: tuple[CurvePoint, ...] = ()
+
+
 def pretrain(
     recipe: Recipe,
     out: Path,
-    notify: Callable[[str], None] = print,
     progress: Callable[[CurvePoint], None] = lambda _: None,
     resume: bool = False,
     device: str = "auto",
@@ -124,72 +133,26 @@ def pretrain(
     out.mkdir(parents=True, exist_ok=True)
     started = time.perf_counter() - run.seconds
     student = Student(recipe, Path(recipe.base_model or _new_model(recipe, out, resume)), device)
-    notify(f"{student.parameters / 1e6:.2f} M parameters are trained")
     if resume:
         student.learner.load(out / CHECKPOINT)
     for number in range(run.stage, len(recipe.stages)):
-        stage = prepare(recipe, number, student)
-        notify(f"{stage.chats} chats of {recipe.stages[number].games} games")
-        for point in training_steps(recipe, number, stage, student, run.step):
+        for point in training_steps(recipe, number, student, run.step):
             progress(point)
             if point.held_out is None:
                 continue
-            notify(str(point))
             seconds = time.perf_counter() - started
             run = replace(run, curve=(*run.curve, point), step=point.step, seconds=seconds)
             if point.step == point.of:
-                run = replace(run, stage=number + 1, step=0, chats=run.chats + stage.chats)
+                run = replace(run, stage=number + 1, step=0)
             student.learner.save(out / CHECKPOINT, asdict(run))
     figures: dict[str, JsonValue] = {
         "recipe": run.recipe,
-        "chats": run.chats,
         "parameters": student.parameters,
         "seconds": round(time.perf_counter() - started),
         "curve": [asdict(point) for point in run.curve],
     }
     finish(out, figures)
     return figures
-
-
-def finish(out: Path, figures: Mapping[str, JsonValue]) -> None:
-    """Make a run's last checkpoint the content of its folder, beside the figures."""
-    from trainers.algorithms.checkpoint_files import OPTIMIZER, merge_checkpoint
-
-    last = out / CHECKPOINT
-    merge_checkpoint(last)
-    # Each file replaces the one of a process that was killed here.
-    copytree(last, out, dirs_exist_ok=True, ignore=ignore_patterns(OPTIMIZER, FACTS))
-    (out / FIGURES).write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
-    for made in (CHECKPOINT, START):
-        rmtree(out / made, ignore_errors=True)
-
-
-def _new_model(recipe: Recipe, out: Path, resume: bool) -> Path:
-    """Return the folder of the model from which the run starts."""
-    from trainers.pretrain.new_model import write_new_model
-
-    start = out / START
-    if not resume:
-        stages = range(len(recipe.stages))
-        sample = [chat for n in stages for chat in play_stage(recipe, n, SAMPLED_GAMES)]
-        rmtree(start, ignore_errors=True)
-        write_new_model(recipe, sample, start)
-    return start
-
-
-@dataclass(frozen=True, slots=True)
-class PretrainingRun:
-    """Where a run is: it continues from here, to the bit on the same machine."""
-
-    recipe: dict[str, JsonValue]
-    """All settings that decide the result, as JSON."""
-    stage: int = 0
-    step: int = 0
-    """Steps done of this stage."""
-    chats: int = 0
-    """Chats of the stages before."""
-    seconds: float = 0.0
-    curve: tuple[CurvePoint, ...] = ()
 
 
 def start_run(recipe: Recipe, out: Path, resume: bool) -> PretrainingRun:
@@ -222,12 +185,37 @@ def start_run(recipe: Recipe, out: Path, resume: bool) -> PretrainingRun:
     return found
 
 
-def play_stage(recipe: Recipe, number: int, games: int | None = None) -> list[Demonstration]:
-    """Return the chats of a stage's games, or of the first of them."""
+def finish(out: Path, figures: Mapping[str, JsonValue]) -> None:
+    """Make a run's last checkpoint the content of its folder, beside the figures."""
+    from trainers.algorithms.checkpoint_files import OPTIMIZER, merge_checkpoint
+
+    last = out / CHECKPOINT
+    merge_checkpoint(last)
+    # Each file replaces the one of a process that was killed here.
+    copytree(last, out, dirs_exist_ok=True, ignore=ignore_patterns(OPTIMIZER, FACTS))
+    (out / FIGURES).write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
+    for made in (CHECKPOINT, START):
+        rmtree(out / made, ignore_errors=True)
+
+
+def _new_model(recipe: Recipe, out: Path, resume: bool) -> Path:
+    """Return the folder of the model from which the run starts."""
+    from trainers.pretrain.new_model import write_new_model
+
+    start = out / START
+    if not resume:
+        stages = range(len(recipe.stages))
+        sample = [chat for n in stages for chat in stage_chats(recipe, n, SAMPLED_GAMES)]
+        rmtree(start, ignore_errors=True)
+        write_new_model(recipe, sample, start)
+    return start
+
+
+def stage_chats(recipe: Recipe, number: int, most: int | None = None) -> list[Demonstration]:
+    """Return the chats of a stage's games, or of the first `most` of them."""
     stage, first = recipe.stages[number], _first_deal(recipe, number)
-    return list(
-        play_games(recipe, stage, range(first, first + min(games or stage.games, stage.games)))
-    )
+    games = min(most or stage.games, stage.games)
+    return list(play_games(recipe, stage, range(first, first + games)))
 
 
 def held_out_chats(recipe: Recipe, number: int) -> list[Demonstration]:
@@ -244,22 +232,18 @@ def _first_deal(recipe: Recipe, number: int) -> int:
     return first_deal(recipe.seed) + sum(stage.games for stage in recipe.stages[:number])
 
 
-@dataclass(frozen=True, slots=True)
-class PreparedStage:
-    """The batches of a stage, in their order, and what measures it."""
+def training_steps(
+    recipe: Recipe, number: int, student: Student, first: int
+) -> Iterator[CurvePoint]:
+    """Play the games of stage `number`, train on their chats, and yield a point after each step.
 
-    plan: Sequence[Sequence[Example]]
-    held_out: Sequence[Example]
-    chats: int
-    """Number of chats that are learned."""
+    The held-out loss is measured every `MEASURE_EVERY` steps, and after the last. `first` steps are
+    done already. Raises UsageError if no chat has a reply within the context.
+    """
+    from trainers.pretrain.student import batches
 
-
-def prepare(recipe: Recipe, number: int, student: Student) -> PreparedStage:
-    """Play the games of a stage. Raises UsageError if no chat has a reply within the context."""
-    from trainers.pretrain.examples import batches
-
-    played = play_stage(recipe, number)
-    examples = student.encoder.examples(played)
+    stage = recipe.stages[number]
+    examples = student.encoder.examples(stage_chats(recipe, number))
     held_out = student.encoder.examples(held_out_chats(recipe, number))[:MOST_MEASURED]
     if not examples or not held_out:
         raise UsageError(
@@ -268,30 +252,17 @@ def prepare(recipe: Recipe, number: int, student: Student) -> PreparedStage:
         )
     # One generator for all passes, so that each has another order.
     rng = np.random.default_rng([recipe.seed, number])
-    passes = range(recipe.stages[number].epochs)
+    passes = range(stage.epochs)
     plan = [each for _ in passes for each in batches(examples, recipe.tokens_per_batch, rng)]
-    return PreparedStage(plan, held_out, len(played))
-
-
-def training_steps(
-    recipe: Recipe, number: int, stage: PreparedStage, student: Student, first: int
-) -> Iterator[CurvePoint]:
-    """Train on the batches of stage `number` in order, and yield a point after each step.
-
-    The learning rate depends on the number of batches. The held-out loss is measured every
-    `MEASURE_EVERY` steps, and after the last. `first` steps are done already.
-    """
-    started, steps, settings = time.perf_counter(), len(stage.plan), recipe.stages[number]
+    steps = len(plan)
     warmup = min(recipe.warmup_steps, round(WARMUP * steps))
     for step in range(first, steps):
-        factor = settings.rate * rate_factor(step, steps, warmup, settings.decay)
-        loss = student.learn(stage.plan[step], factor, settings.own_rows)
-        done, held_out, notebook = step + 1, None, None
+        factor = stage.rate * rate_factor(step, steps, warmup, stage.decay)
+        loss = student.learn(plan[step], factor, stage.own_rows)
+        done, loss_held_out, right = step + 1, None, None
         if done % MEASURE_EVERY == 0 or done == steps:
-            held_out, notebook = student.measure(stage.held_out)
-            held_out = round(held_out, 4)
-        seconds = round(time.perf_counter() - started)
-        yield CurvePoint(done, steps, seconds, round(loss, 4), held_out, number, notebook)
+            loss_held_out, right = student.measure(held_out)
+        yield CurvePoint(done, steps, round(loss, 4), loss_held_out, number, right)
 
 
 def rate_factor(step: int, steps: int, warmup: int, decay: str = "cosine") -> float:
@@ -311,7 +282,6 @@ def make_random_init(
     folder: Path,
     seed: int = 0,
     text_level: TextLevel = "notes",
-    notify: Callable[[str], None] = print,
     progress: Progress = lambda part, done, total: None,
 ) -> Path:
     """Write a new model that has not learned how to win to `folder`, and return it.
@@ -331,7 +301,7 @@ def make_random_init(
     def show(point: CurvePoint) -> None:
         progress(f"training, part {point.stage + 1} of 2", point.step, point.of)
 
-    pretrain(random_init_recipe(game, seed, text_level), folder, notify, show)
+    pretrain(random_init_recipe(game, seed, text_level), folder, show)
     return folder
 
 

@@ -162,24 +162,24 @@ def make_recipe(
     """
     recipe, options = Recipe(seed=seed), options or {}
     made, is_default = make_game(game, **options), game == recipe.game
-    levels = recipe.levels if level is None else {level: 1.0}
     if notebook:
         placed_knowledge(made, 0)
-        levels = {level or "events": 1.0}
-        bot = bot or ("detective" if is_default else "")
+        level, bot = level or "events", bot or ("detective" if is_default else "")
         recipe = replace(recipe, notebook=True, losers=1.0)  # Losers know as much as winners.
+    levels = {level: 1.0} if level else recipe.levels
     [stage] = recipe.stages
     stage = replace(stage, games=games or stage.games, epochs=epochs or stage.epochs)
     if not is_default or "players" in options:
         stage = replace(stage, players={})  # The mix of numbers suits the recipe's own game only.
-    recipe = replace(recipe, game=game, options=options, levels=levels, stages=(stage,))
-    # `arena train` names all options. Each stage draws its own number of players.
-    defaults = make_game(game).options.model_dump(mode="json")
-    defaults |= {"players": options.get("players")}
-    is_full_game = is_default and all(defaults[name] == value for name, value in options.items())
-    if notebook and is_full_game and games is epochs is None:
-        recipe = replace(recipe, stages=NOTEBOOK_STAGES)
-    return replace(recipe, bots=imitated_bots(made, tuple(levels), bot))
+    stages: tuple[Stage, ...] = (stage,)
+    # Each stage of the curriculum draws its own number of players.
+    full, chosen = (
+        each.options.model_dump(exclude={"players"}) for each in (make_game(game), made)
+    )
+    if notebook and is_default and full == chosen and games is epochs is None:
+        stages = NOTEBOOK_STAGES
+    bots = imitated_bots(made, tuple(levels), bot)
+    return replace(recipe, game=game, options=options, levels=levels, stages=stages, bots=bots)
 
 
 def imitated_bots(
@@ -193,9 +193,8 @@ def imitated_bots(
     known, defaults = bot_names(game.name), Recipe().bots
     if bot and bot not in known:
         raise UsageError(f"--bot {bot}: {game.name} has no such bot; choose {', '.join(known)}")
-    chosen = {level: defaults[level] for level in levels}
-    if not bot and all(name in known for bots in chosen.values() for name in bots):
-        return chosen
+    if not bot and all(name in known for level in levels for name in defaults[level]):
+        return {level: defaults[level] for level in levels}
     name = bot or default_opponent(game).removeprefix("bot:")
     return {level: {name: 1.0} for level in levels}
 

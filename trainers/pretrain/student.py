@@ -1,9 +1,9 @@
-"""A model in training: it reads demonstrations, and learns to write the replies of bots."""
+"""A model in training: it reads demonstrations as tokens, and learns to write the replies."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -11,16 +11,148 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from arena.agents.notebook import split_entry
 from arena.core.errors import UsageError
-from backends.embedded.architecture import read_architecture
+from arena.llm.backend import Message
+from backends.embedded.architecture import Architecture, read_architecture, read_model_config
 from backends.embedded.layers import chosen_device, torch_threads, update_threads
+from backends.embedded.tokenizer import ChatTokenizer
 from trainers.algorithms.batching import TREE_ROWS, MicroBatch, minibatches
 from trainers.algorithms.learner import Learner
 from trainers.algorithms.lora import Lora
 from trainers.config.config import LORA_ALPHA, UpdateOptions
-from trainers.pretrain.examples import DemonstrationEncoder, Example
+from trainers.pretrain.corpus import Demonstration
 from trainers.pretrain.new_model import ends_of_rows
 from trainers.pretrain.recipe import Recipe
+from trainers.trajectory import TokenSequence
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A demonstration as tokens, up to the last reply that is learned."""
+
+    chat: int
+    """Number of the demonstration."""
+    ids: NDArray[np.int32]
+    """Shape [tokens], as all arrays."""
+    weights: NDArray[np.float32]
+    """Weight of each token in the loss: 1 for a reply that is learned, 0 for the first token."""
+    entries: tuple[tuple[int, int], ...] = ()
+    """First token of each notebook entry, and the one behind it."""
+
+    @property
+    def is_target(self) -> NDArray[np.bool_]:
+        """Marks the tokens that the model learns to write; the others are context."""
+        is_target: NDArray[np.bool_] = self.weights == 1.0
+        return is_target
+
+    def sequence(self, trained: NDArray[np.bool_], chat: int) -> TokenSequence:
+        """Return the tokens as the learner reads them; advantages are the weights of a token."""
+        positions = np.flatnonzero(trained)
+        # The author of a demonstration was certain: log p_old = 0.
+        certain = [0.0] * len(positions)
+        weights = self.weights[positions].tolist()
+        # The last token of a sequence is always a trained one.
+        ids = self.ids[: positions[-1] + 1].tolist()
+        return TokenSequence(chat, 0, ids, positions.tolist(), certain, certain, advantages=weights)
+
+
+class DemonstrationEncoder:
+    """Tokenizer and chat template of a checkpoint, for demonstrations.
+
+    Raises UsageError for a folder without a usable tokenizer.
+    """
+
+    def __init__(self, folder: Path, architecture: Architecture, recipe: Recipe) -> None:
+        """Chats are cut after the last reply within the context of the recipe and the model."""
+        self._folder = folder
+        self.tokenizer = ChatTokenizer(folder, read_model_config(folder))
+        self._end = _end_of_reply(self.tokenizer)
+        self._vocabulary = architecture.vocabulary
+        self._limit = min(recipe.context_length or architecture.context, architecture.context)
+        self._context_weight = recipe.context_weight
+
+    def examples(self, chats: Sequence[Demonstration]) -> list[Example]:
+        """Return the examples of all chats.
+
+        A chat has more than one if the template writes earlier replies differently, and none if no
+        reply is within the limit. Raises UsageError if the tokenizer has tokens that the model does
+        not have.
+        """
+        found = [e for number, chat in enumerate(chats) for e in self._of_chat(chat, number)]
+        largest = max((int(example.ids.max()) for example in found), default=0)
+        if largest >= self._vocabulary:
+            raise UsageError(
+                f"{self._folder}: the tokenizer has a token {largest}, but the model only "
+                f"{self._vocabulary} tokens; use the tokenizer.json of this model"
+            )
+        return found
+
+    def _of_chat(self, chat: Demonstration, number: int) -> Iterator[Example]:
+        ids, replies, entries = list[int](), list[slice](), list[tuple[int, int]]()
+
+        def example() -> Example:
+            weights = np.full(len(ids), self._context_weight, dtype=np.float32)
+            weights[0] = 0.0  # Nothing predicts it.
+            for reply in replies:
+                weights[reply] = 1.0
+            return Example(number, np.array(ids, dtype=np.int32), weights, tuple(entries))
+
+        for prompt, reply, entry in self._replies(chat):
+            # What was read and written must be a prefix of the prompt, token by token. If not, the
+            # model answers in another context, and this is another example.
+            if prompt[: len(ids)] != ids:
+                yield example()
+                replies, entries = [], []
+            first = len(prompt)
+            ids = prompt + reply
+            replies.append(slice(first, len(ids)))
+            if entry:
+                entries.append((first, first + entry))
+        if replies:
+            yield example()
+
+    def _replies(self, chat: Demonstration) -> Iterator[tuple[list[int], list[int], int]]:
+        """Yield each reply to learn: the prompt, the reply, and the tokens of its notebook entry.
+
+        A reply has its end token, and a prompt is complete.
+        """
+        for number, message in enumerate(chat.messages):
+            if message.role != "assistant" or number in chat.only_read:
+                continue
+            prompt = self.tokenizer.encode(chat.messages[:number])
+            reply = [*self.tokenizer.encode_answer(message.content), self._end]
+            if len(prompt) + len(reply) > self._limit:
+                return
+            entry, _ = split_entry(message.content)
+            yield prompt, reply, len(self.tokenizer.encode_answer(entry)) if entry else 0
+
+
+def _end_of_reply(tokenizer: ChatTokenizer) -> int:
+    """Return the end token that the chat template writes after a reply, or the tokenizer's."""
+    probe = (Message("user", "a"), Message("assistant", "b"))
+    ids = tokenizer.encode(probe, add_generation_prompt=False)
+    return next((token for token in reversed(ids) if token in tokenizer.end_ids),
+                tokenizer.end_ids[0])  # fmt: skip
+
+
+def batches(
+    examples: Sequence[Example], tokens: int, rng: np.random.Generator
+) -> Iterator[list[Example]]:
+    """Yield all examples once, in random order, in batches of at most `tokens` tokens.
+
+    An example that is too long for any batch gets one of its own.
+    """
+    batch, size = list[Example](), 0
+    for number in rng.permutation(len(examples)):
+        example = examples[number]
+        if batch and size + len(example.ids) > tokens:
+            yield batch
+            batch, size = [], 0
+        batch.append(example)
+        size += len(example.ids)
+    if batch:
+        yield batch
 
 
 class Student:
@@ -65,10 +197,11 @@ class Student:
             read = self.with_own_rows(batch, own_rows)
             parts = self._pack(read, [example.weights > 0 for example in read])
             # The right tokens, also where the model reads others.
-            right = _tokens(batch, [example.weights > 0 for example in batch])
+            right = [example.ids[example.weights > 0] for example in batch]
             total = float(sum(example.weights.sum() for example in batch))
             losses = list[Tensor]()
-            self.learner.descend(self._losses(parts, right, total, losses), options)
+            targets = torch.from_numpy(np.concatenate(right)).long()
+            self.learner.descend(self._losses(parts, targets, total, losses), options)
             # Read after the step: each value that is read from a GPU waits for it.
             return float(torch.stack(losses).sum())
 
@@ -134,7 +267,8 @@ class Student:
             is_right[is_target] = flat[first : first + is_target.sum()]
             first += int(is_target.sum())
             entries += [bool(is_right[start:end].all()) for start, end in example.entries]
-        return total / count, round(float(np.mean(entries)), 4) if entries else None
+        share = round(float(np.mean(entries)), 4) if entries else None
+        return round(total / count, 4), share
 
     def _pack(
         self, examples: Sequence[Example], trained: Sequence[NDArray[np.bool_]]
@@ -150,9 +284,3 @@ class Student:
         # All are of one group, whose common prefix (the rules) is computed once.
         [parts] = minibatches(sequences, 1, self._options.tokens_per_batch, "")
         return parts
-
-
-def _tokens(examples: Sequence[Example], places: Sequence[NDArray[np.bool_]]) -> Tensor:
-    """Return the ids at these places of all examples, one after the other."""
-    ids = [example.ids[marked] for example, marked in zip(examples, places, strict=True)]
-    return torch.from_numpy(np.concatenate(ids)).long()

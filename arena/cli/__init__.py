@@ -74,10 +74,6 @@ COMMANDS = {
         "Serve games as environments of OpenEnv.",
         commands={"serve": CommandEntry("Serve a game.", "openenv:serve")},
     ),
-    "verifiers": CommandEntry(
-        "Package games as environments of verifiers.",
-        commands={"package": CommandEntry("Write a Python package.", "verifiers:package")},
-    ),
 }
 """The commands by name; each file is imported when its command is used."""
 
@@ -94,7 +90,7 @@ GROUPS = {
     "Play": "play replay web list",
     "Evaluate": "eval tournament bench exploit",
     "Train": "train pretrain",
-    "Connect": "serve mcp atropos openenv verifiers",
+    "Connect": "serve mcp atropos openenv",
     "Set up": "doctor",
 }
 """The commands as `arena --help` and the documentation group them."""

@@ -62,7 +62,7 @@ python -c "from trainers.hosts.art import local, serverless"
 python -c "import arena; arena.to_pettingzoo(arena.make_game('kuhn_poker')).reset(seed=1)"
 """,
     "textarena": PLAYS.format("textarena/Nim-v0"),
-    "verifiers": "arena verifiers package kuhn_poker package && test -s package/pyproject.toml",
+    "verifiers": "python -c 'import trainers.verifiers.environment'",
     "openenv": "python -c 'import arena.envs.openenv'",
     "mcp": "arena mcp kuhn_poker < /dev/null",
     "ray": """

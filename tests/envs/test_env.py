@@ -403,11 +403,15 @@ def test_arena_does_not_import_gymnasium() -> None:
     assert run_python("import arena, sys; print('gymnasium' in sys.modules)").strip() == "False"
 
 
-def test_pettingzoo_is_optional() -> None:
+@pytest.mark.parametrize(
+    ("library", "module"),
+    [("pettingzoo", "arena.envs.pettingzoo"), ("verifiers", "trainers.verifiers.environment")],
+)
+def test_a_library_that_is_missing_is_named_with_its_extra(library: str, module: str) -> None:
     code = (
-        "import sys; sys.modules['pettingzoo'] = None\n"
+        f"import sys; sys.modules['{library}'] = None\n"
         "from arena.core.errors import MissingDependency\n"
-        "try: import arena.envs.pettingzoo\n"
+        f"try: import {module}\n"
         "except MissingDependency as error: print(error)"
     )
-    assert "[pettingzoo]'" in run_python(code)
+    assert f"[{library}]'" in run_python(code)

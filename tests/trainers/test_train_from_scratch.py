@@ -15,7 +15,7 @@ from arena.plugins.catalog import make_game
 from backends.embedded.sampler import Sampler
 from games.kuhn_poker.game import KuhnPoker, Moved
 from trainers.pretrain.corpus import demonstrations
-from trainers.pretrain.pretrain import make_random_init, random_init_recipe
+from trainers.pretrain.pretrain import pretrain, random_init_recipe
 
 KUHN = KuhnPoker()
 
@@ -34,7 +34,7 @@ class Row:
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> list[Row]:
     folder = tmp_path_factory.mktemp("scratch") / "model"
-    make_random_init(KUHN, folder)
+    pretrain(random_init_recipe(KUHN), folder)
 
     async def rows() -> list[Row]:
         sampler, found = Sampler(folder), []

@@ -19,7 +19,6 @@ from chat_players import NOISE, accuses_in_the_end, plays_cluedo, plays_kuhn
 from misbehaving import Misbehaving
 
 from arena.agents.chat import system_message
-from arena.cli import run
 from arena.core.errors import UsageError
 from arena.episodes.replay import read_replay, verify
 from arena.evaluation.analysis import episode_of
@@ -36,18 +35,23 @@ pytestmark = [
 ]
 vf = pytest.importorskip("verifiers.v1", reason="verifiers 0.4.0: make test-verifiers")
 KEY_NAME, KEY = "TEST_MODEL_KEY", "sk-of-the-model"
+EXAMPLE = Path(__file__).parents[2] / "docs/examples/verifiers_cluedo"
 
 
 @pytest.fixture(scope="module")
 def packages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder that Python imports from, with the packages of two games."""
+    """A folder that Python imports from, with the example and its copy for another game."""
     folder = tmp_path_factory.mktemp("packages")
-    for game, more in (("cluedo", ["--players", "3"]), ("kuhn_poker", [])):
-        assert run(["verifiers", "package", game, str(folder / game), *more]) == 0
-        sys.path.insert(0, str(folder / game))
+    module = (EXAMPLE / "arena_cluedo/__init__.py").read_text()
+    seats = module[module.index("    seat_1") : module.index("\n\nclass CluedoEnv(")]
+    kuhn = module.replace(seats, '    seat_1: SeatConfig = SeatConfig(player="bot:random")\n')
+    kuhn = kuhn.replace('"cluedo"', '"kuhn_poker"').replace('{"players": 3}', "{}")
+    for name, text in (("arena_cluedo", module), ("arena_kuhn_poker", kuhn)):
+        (folder / name).mkdir()
+        (folder / name / "__init__.py").write_text(text)
+    sys.path.insert(0, str(folder))
     yield folder
-    for game in ("cluedo", "kuhn_poker"):
-        sys.path.remove(str(folder / game))
+    sys.path.remove(str(folder))
 
 
 @pytest.fixture
@@ -89,7 +93,7 @@ def messages_of(trace: Any) -> list[tuple[str, str]]:
 def test_the_command_line_evaluates_a_package(
     packages: Path, server: Misbehaving, tmp_path: Path
 ) -> None:
-    folders = [str(packages / "cluedo"), str(Path(__file__).parents[2])]
+    folders = [str(packages), str(Path(__file__).parents[2])]
     words = (
         f"arena-cluedo -n 2 -r 2 --no-push --no-rich --model tested --run.name first "
         f"--client.base-url {server.openai_url} --client.api-key-var {KEY_NAME} "

@@ -23,7 +23,7 @@ from arena.plugins.catalog import catalog, make_game
 from trainers.config.config import NOTEBOOK, REPLY_TOKENS, GameSettings, TrainConfig
 from trainers.credit import Credit
 from trainers.hosts.host import HostFactory, HostRequest, TrainingHost
-from trainers.pretrain.pretrain import CHECKPOINT, CurvePoint, Progress, make_random_init, pretrain
+from trainers.pretrain.pretrain import CHECKPOINT, CurvePoint, pretrain, random_init_recipe
 from trainers.pretrain.recipe import make_recipe
 from trainers.rewards import Rewards
 from trainers.rollouts.rollouts import OpponentMix, RolloutSetting, training_chat
@@ -121,38 +121,34 @@ def make_base(
     game: Game,
     folder: Path,
     notify: Callable[[str], None],
-    progress: Progress,
+    progress: Callable[[str, int, int], None],
 ) -> None:
-    """Make the base model of a run from scratch if it does not exist. It appears complete."""
+    """Make the base model of a run from scratch if it does not exist; a killed run continues it.
+
+    `progress` is called with the part of the work, its finished steps and all of them.
+    """
     base = folder / BASE
     if base.exists() or not config.starts_from_scratch:
         return
-    # The rename at the end makes the folder appear complete. A killed run leaves only the draft.
     part = base.with_name(f".{base.name}.part")
     if config.base_model == NOTEBOOK:
         notify(f"making a small model that writes down what follows in {config.game} (`{part}`)")
-        make_notebook_model(config, part, notify, progress)
+        recipe = make_recipe(config.game, seed=config.seed, options=config.options, notebook=True)
     else:
         notify(f"making a small model that knows only the notation of {config.game}")
-        shutil.rmtree(part, ignore_errors=True)
-        make_random_init(game, part, config.seed, config.text_level, progress)
-    part.rename(base)
-
-
-def make_notebook_model(
-    config: TrainConfig, folder: Path, notify: Callable[[str], None], progress: Progress
-) -> None:
-    """Pretrain a model that keeps a notebook; an interrupted run continues."""
-    recipe = make_recipe(config.game, seed=config.seed, options=config.options, notebook=True)
-    if not (resume := (folder / CHECKPOINT).exists()):
-        shutil.rmtree(folder, ignore_errors=True)
+        recipe = random_init_recipe(game, config.seed, config.text_level)
 
     def show(point: CurvePoint) -> None:
-        progress(f"stage {point.stage + 1} of {len(recipe.stages)}", point.step, point.of)
+        stage = f"training, part {point.stage + 1} of {len(recipe.stages)}"
+        progress(stage, point.step, point.of)
         if point.held_out is not None:
             notify(str(point))
 
-    pretrain(recipe, folder, show, resume)
+    if not (resume := (part / CHECKPOINT).exists()):
+        shutil.rmtree(part, ignore_errors=True)
+    pretrain(recipe, part, show, resume)
+    # The rename makes the folder appear complete. A killed run leaves only the draft.
+    part.rename(base)
 
 
 def rollout_setting(config: GameSettings, game: Game, rewards: Rewards) -> RolloutSetting:

@@ -62,9 +62,6 @@ PROBED_GAMES = 10
 EVEN_RATE = 0.1
 """Factor on the rates in games of `bot:random`: at more of it, the cards are forgotten."""
 
-Progress = Callable[[str, int, int], None]
-"""Called with the part of the work, its finished units and all of them."""
-
 
 @dataclass(frozen=True, slots=True)
 class CurvePoint:
@@ -277,14 +274,8 @@ def rate_factor(step: int, steps: int, warmup: int, decay: str = "cosine") -> fl
     return 0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * done))
 
 
-def make_random_init(
-    game: Game,
-    folder: Path,
-    seed: int = 0,
-    text_level: TextLevel = "notes",
-    progress: Progress = lambda part, done, total: None,
-) -> Path:
-    """Write a new model that has not learned how to win to `folder`, and return it.
+def random_init_recipe(game: Game, seed: int = 0, text_level: TextLevel = "notes") -> Recipe:
+    """Return the recipe of a new model that has not learned how to win.
 
     It reads games from every seat, of losers as well as winners. The players of the first games
     have habits: each situation has a favourite action, chosen at random, so that the model must
@@ -293,20 +284,9 @@ def make_random_init(
     ignores its cards: on Kuhn poker, training then makes it bet with every card, and it stays
     there.
 
-    Equal arguments give equal weights (see `pretrain`). It takes seconds for games with few
-    actions. A game with hundreds of them (Cluedo) gets a larger model, which takes minutes. The
-    model reads texts of one level only. Raises MissingDependency without the extra.
+    Games with few actions take seconds. A game with hundreds of them (Cluedo) gets a larger model,
+    which takes minutes.
     """
-
-    def show(point: CurvePoint) -> None:
-        progress(f"training, part {point.stage + 1} of 2", point.step, point.of)
-
-    pretrain(random_init_recipe(game, seed, text_level), folder, show)
-    return folder
-
-
-def random_init_recipe(game: Game, seed: int = 0, text_level: TextLevel = "notes") -> Recipe:
-    """Return the settings of `make_random_init`."""
     habits = Stage(PROBED_GAMES, epochs=2, bots={HABIT: 1.0})
     recipe = Recipe(
         game=game.name,

@@ -2,16 +2,8 @@
 
 A task is a deal. In its episode each seat is played by a model, through a rollout of verifiers with
 a trace of its own, or by the agent of a SPEC, which leaves no trace. Every trace gets the reward
-terms of its seat. A package adds only the name of the game and its seats:
-
-    class CluedoTaskset(GameTaskset):
-        game, options = "cluedo", {"players": 2}
-
-    class CluedoEnvConfig(GameEnvConfig):
-        seat_0: SeatConfig = SeatConfig()
-        seat_1: SeatConfig = SeatConfig(player="bot:novice")
-
-    class CluedoEnv(GameEnv, vf.Env[CluedoEnvConfig]): ...
+terms of its seat. A package adds only the name of the game and its seats, as
+`docs/examples/verifiers_cluedo` does.
 """
 
 # The annotations of pydantic's models are evaluated when the classes are made, so names that only
@@ -47,12 +39,13 @@ from trainers.credit import GAME, Credit
 from trainers.rewards import Rewards, SeatEpisode
 from trainers.rollouts.trajectories import decided_attempts
 from trainers.trajectory import Judgements, reply_judgements
-from trainers.verifiers.package import MODEL
 
 require("a package for verifiers", ("verifiers",), "verifiers")
 
 import verifiers.v1 as vf  # noqa: E402 - after the check that names the extra.
 
+MODEL = "model"
+"""Player of a seat whose model verifiers serves."""
 Decide = Callable[[str, str], Awaitable[None]]
 """Makes one decision; calls to the model go to the address, with the bearer token."""
 PATIENCE = 24 * 3600.0

@@ -20,7 +20,7 @@ from misbehaving import CAUSES, LONG_TEXT, PRICE, Misbehaving
 from provider_calls import ASK, KEY, PATIENCE, answer, backend_of, fault, serve_providers, settings
 from scripted_table import check_sums
 
-from arena.core.errors import BackendError, ContextOverflow, UsageError
+from arena.core.errors import BackendError, ContextOverflow, StopPlaying, UsageError
 from arena.llm.backend import Request, Sampling, Usage
 from arena.llm.ledger import Tally
 from arena.llm.service import LLMService
@@ -304,6 +304,18 @@ def test_litellm_keeps_its_books_only_for_a_callback(
     monkeypatch.setattr(litellm, "callbacks", [print] if wanted else [])
     asyncio.run(asyncio.wait_for(run(), PATIENCE))
     assert bool(kept) is wanted
+
+
+def test_a_refused_key_stops_all_models_of_the_provider(server: Misbehaving) -> None:
+    async def go() -> None:
+        async with LLMService(settings()) as llm:
+            for model in ("large", "small"):
+                with pytest.raises(StopPlaying, match=r"openrouter:large: .*check the API key"):
+                    await llm.complete(f"openrouter:{model}", ASK)
+
+    server.script(["unauthorized"])
+    asyncio.run(go())
+    assert server.ledger.requests == 1
 
 
 OFFLINE = """

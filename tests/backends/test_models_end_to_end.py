@@ -6,7 +6,6 @@ import asyncio
 import json
 import socket
 import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +16,7 @@ from command_line import wait_until
 from misbehaving import ANSWERS, BROKEN, STATUSES, UNPROMISED, Misbehaving
 from misbehaving import Ledger as Billed
 from model_games import attempts_of
+from preloaded import python_command
 from scripted_table import check_sums
 
 from arena.agents.chat import ChatOptions
@@ -150,7 +150,7 @@ class Server:
         """Start it; after so many answers it dies."""
         script = str(TESTS / "support" / "cluedo_server.py")
         self._process = subprocess.Popen(
-            [sys.executable, script, str(self._port), *map(str, answers)],
+            [*python_command(), script, str(self._port), *map(str, answers)],
             env=environment(),
             stdout=subprocess.PIPE,
             text=True,

@@ -102,7 +102,6 @@ class Sleeper:
         raise AssertionError("the game was stopped before")
 
 
-@pytest.mark.timed
 def test_a_job_ends_at_its_time_limit() -> None:
     game = make_game("tictactoe")
     job = GameJob("a game", Match(game), whole_episode, timeout=0.05)
@@ -169,7 +168,6 @@ def test_jobs_in_any_order(delays: list[int], ahead: int, slots: int, end: str, 
     assert stored == [number for number in finished if (end, at) != ("store", number)]
 
 
-@pytest.mark.timed
 def test_an_error_ends_the_run_before_its_turn_and_cancels_the_rest() -> None:
     cancelled: list[int] = []
 

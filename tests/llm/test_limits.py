@@ -14,7 +14,6 @@ from arena.llm.backend import Completion, Message, Request, Sampling
 from arena.llm.limits import ANSWERED
 from arena.llm.service import LLMService
 from arena.llm.settings import Settings
-from backends.litellm_client import READ_ONLY_REMARK
 from backends.scripted import ScriptedReply
 
 pytestmark = pytest.mark.timed
@@ -236,23 +235,6 @@ def test_two_models_of_a_server_share_its_slots() -> None:
         seconds = asyncio.run(go(server))
     # Eight calls, two at a time.
     assert seconds >= 4 * LATENCY
-
-
-@pytest.mark.filterwarnings(f"ignore:{READ_ONLY_REMARK}:UserWarning")
-def test_a_refused_key_stops_all_models_of_the_provider(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def go() -> None:
-        async with LLMService(settings()) as llm:
-            with pytest.raises(StopPlaying, match=r"openrouter:large: .*check the API key"):
-                await llm.complete("openrouter:large", REQUEST)
-            with pytest.raises(StopPlaying, match="openrouter:large"):
-                await llm.complete("openrouter:small", REQUEST)
-
-    with Misbehaving() as server:
-        server.script(["unauthorized"])
-        monkeypatch.setenv("OPENROUTER_API_KEY", "sk-or-1")
-        monkeypatch.setenv("OPENROUTER_API_BASE", server.openai_url)
-        asyncio.run(go())
-        assert server.ledger.requests == 1
 
 
 def test_servers_do_not_share() -> None:

@@ -101,12 +101,13 @@ def run(order: dict[str, Any]) -> int:
     from replays.html_report import write_html
     from trainers.config.config import TrainConfig
     from trainers.loop import checkpoints, grpo, training
+    from trainers.pretrain import pretrain
 
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # So that writing too much is an OSError.
     moments = Moments(order)
     sys.addaudithook(moments.audit)
     view = Watching(moments)
-    training.KEPT_POOL, checkpoints.REPLAYED_SHARE = 1, 0.3
+    training.KEPT_POOL, checkpoints.REPLAYED_SHARE, pretrain.DECISIONS = 1, 0.3, 1000
     config, folder = TrainConfig(**order["config"]), Path(order["folder"])
     if order.get("batches"):
         from trainers.atropos.options import BatchOptions

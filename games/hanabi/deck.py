@@ -74,15 +74,18 @@ class HanabiDeck:
         return self.colour_names[self.colour(card)]
 
     @cached_property
-    def hints_of(self) -> dict[str, tuple[str, str]]:
-        """The two hints that name each kind."""
-        return {card: (self.colour_name(card), f"rank {self.rank(card)}") for card in self.kinds}
+    def hint_bits(self) -> dict[str, int]:
+        """The two hints that name each kind, as bits in the order of `hints`."""
+        return {c: 1 << self.colour(c) | 1 << self.colours + self.rank(c) - 1 for c in self.kinds}
 
     @cached_property
     def named_by(self) -> dict[str, Kinds]:
         """The kinds that each hint names."""
-        pairs = list(enumerate(self.hints_of.values()))
-        return {hint: sum(1 << kind for kind, two in pairs if hint in two) for hint in self.hints}
+        cards = list(enumerate(self.hint_bits.values()))
+        return {
+            hint: sum((bits >> number & 1) << kind for kind, bits in cards)
+            for number, hint in enumerate(self.hints)
+        }
 
     def names_in(self, kinds: Kinds) -> tuple[list[Colour], list[int]]:
         """Return the colours and the ranks of these kinds."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import ClassVar
 
 from arena import (
@@ -156,6 +156,12 @@ class HintGiven(Event):
     """Hint tokens left."""
 
 
+@cache
+def places(bits: int, first: int) -> tuple[int, ...]:
+    """Return the places of the bits that are set, counted from `first`."""
+    return tuple(first + n for n in range(bits.bit_length()) if bits >> n & 1)
+
+
 class Hanabi(Game):
     """Two to five players build fireworks together from cards that their owners do not see.
 
@@ -225,8 +231,8 @@ class Hanabi(Game):
         self, player: int, hint: Hint, hand: Sequence[str | None], tokens: int
     ) -> HintGiven:
         """Return the event of a player's hint to this hand; `tokens` are left after it."""
-        hints_of = self.deck.hints_of
-        slots = [n for n, card in enumerate(hand, 1) if card and hint.value in hints_of[card]]
+        named, index = self.deck.named_by[hint.value], self.deck.index
+        slots = [n for n, card in enumerate(hand, 1) if card and named >> index[card] & 1]
         return HintGiven(player, hint.target, hint.value, tuple(slots), tokens)
 
     def initial_state(self) -> HanabiState:
@@ -336,9 +342,10 @@ class HanabiState(State):
             numbers += range(game.hand_size, game.hand_size + slots)
         for target in game.others[player] if self.tokens else ():
             # A hint must name at least one card.
-            named = {hint for card in self.hands[target] for hint in deck.hints_of[card]}
-            first = 2 * game.hand_size + target * len(deck.hints)
-            numbers += [n for n, hint in enumerate(deck.hints, first) if hint in named]
+            hints = 0
+            for card in self.hands[target]:
+                hints |= deck.hint_bits[card]
+            numbers += places(hints, 2 * game.hand_size + target * len(deck.hints))
         return game.actions.numbered(numbers)
 
     def _apply(self, player: int, action: Action) -> None:

@@ -203,7 +203,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "players": players,
     "notebook-window": stored("notebook-window"),
     "notebook-continued": stored("notebook-continued"),
-    "notebook-losses": stored("notebook-losses"),
+    "notebook-played": stored("notebook-played"),
     "credit": stored("credit"),
     "coverage": stored("coverage"),
     "speed": stored("speed", *SHOWN_SPEEDS),

@@ -299,13 +299,13 @@ def test_the_command_continues_a_model_by_the_last_stage(
     [recipe] = asked
     [stage] = recipe.stages
     last = make_recipe("cluedo", notebook=True).stages[-1]
-    assert stage == replace(last, games=700, decay="linear") and stage.rate == 0.2
+    assert stage == replace(last, games=700) and stage.rate == 0.2
     assert recipe.base_model.endswith("clue-notebook") and recipe.precision == "bf16"
     assert recipe.levels == {"events": 1.0} and recipe.bots == {"events": {"detective": 1.0}}
-    # From 1/40 of the rate up to all of it, then down by equal steps.
-    rates = [rate_factor(step, 240, recipe.warmup_steps, "linear") for step in range(240)]
-    assert rates[0] == 1 / 40 and rates[39] == rates[40] == 1 and rates[140] == 0.5
-    assert rates[239] == 0.02
+    # From 1/40 of the rate up to all of it, then down by half a cosine to 1/50.
+    rates = [rate_factor(step, 240, recipe.warmup_steps) for step in range(240)]
+    assert rates[0] == 1 / 40 and rates[39] == rates[40] == 1
+    assert rates[140] == pytest.approx(0.51) and rates[239] == pytest.approx(0.02, abs=0.001)
 
 
 def test_only_a_model_that_keeps_a_notebook_is_continued(

@@ -254,7 +254,7 @@ def training_steps(
     steps = len(plan)
     warmup = min(recipe.warmup_steps, round(WARMUP * steps))
     for step in range(first, steps):
-        factor = stage.rate * rate_factor(step, steps, warmup, stage.decay)
+        factor = stage.rate * rate_factor(step, steps, warmup)
         loss = student.learn(plan[step], factor, stage.own_rows)
         done, loss_held_out, right = step + 1, None, None
         if done % MEASURE_EVERY == 0 or done == steps:
@@ -262,14 +262,12 @@ def training_steps(
         yield CurvePoint(done, steps, round(loss, 4), loss_held_out, number, right)
 
 
-def rate_factor(step: int, steps: int, warmup: int, decay: str = "cosine") -> float:
-    """Return the factor on the learning rate: linear warm-up, then a decay down to 1/50."""
+def rate_factor(step: int, steps: int, warmup: int) -> float:
+    """Return the factor on the learning rate: linear warm-up, then a cosine down to 1/50."""
     # (step + 1): the first step has a rate above 0, step warmup - 1 the full one.
     if step < warmup:
         return (step + 1) / warmup
     done = (step - warmup) / max(1, steps - warmup)
-    if decay == "linear":
-        return max(0.02, 1 - done)
     # 0.02 + 0.98 (1 + cos(pi x)) / 2, for x from 0 to 1.
     return 0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * done))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
 
 from pydantic import JsonValue
 
@@ -45,8 +44,6 @@ class Stage:
     """Imitated bots with their weights; empty: those of the recipe."""
     rate: float = 1.0
     """Factor on the learning rates."""
-    decay: Literal["cosine", "linear"] = "cosine"
-    """How the rates fall after the warm-up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,11 +205,7 @@ def continuing(
     """
     last = recipe.stages[-1]
     stage = replace(
-        last,
-        games=games or last.games,
-        epochs=epochs or last.epochs,
-        rate=CONTINUED_RATE,
-        decay="linear",
+        last, games=games or last.games, epochs=epochs or last.epochs, rate=CONTINUED_RATE
     )
     return replace(recipe, base_model=base_model, stages=(stage,), warmup_steps=CONTINUED_WARMUP)
 

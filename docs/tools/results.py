@@ -203,6 +203,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "players": players,
     "notebook-window": stored("notebook-window"),
     "notebook-continued": stored("notebook-continued"),
+    "demo-seeds": stored("demo-seeds"),
     "notebook-played": stored("notebook-played"),
     "credit": stored("credit"),
     "coverage": stored("coverage"),

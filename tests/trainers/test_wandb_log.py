@@ -59,9 +59,9 @@ def test_without_a_key_the_numbers_are_written_into_the_folder_of_the_run(
     monkeypatch.setattr(log._run, "log", lost)
     log.log(RECORD)
     log.close()
+    assert messages == ["--wandb: step 1 is not logged: ConnectionError('lost')"]
     (stored,) = run.glob("wandb/offline-run-*/*.wandb")
     assert b"reward/win" in stored.read_bytes()
-    assert messages == ["--wandb: step 1 is not logged: ConnectionError('lost')"]
 
 
 def test_a_missing_package_is_named_before_a_run(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -108,8 +108,9 @@ const STYLE = `
   padding-left: 12px; }
 .cluedo-seat.cluedo-turn { border-color: ${MARKED}; }
 .cluedo-seat.cluedo-out { border-style: dashed; background: #2b3b35; }
-.cluedo-name { display: flex; gap: 5px; align-items: center; font-weight: 600; white-space: nowrap; }
-.cluedo-name .cluedo-small { font-weight: 400; min-width: 0; flex: 1; }
+.cluedo-name { display: flex; flex-wrap: wrap; gap: 0 5px; align-items: center; font-weight: 600;
+  white-space: nowrap; }
+.cluedo-name .cluedo-small { font-weight: 400; min-width: 0; max-width: 100%; flex: 1 1 auto; }
 .cluedo :is(.cluedo-name, .cluedo-pile, .cluedo-backs, .cluedo-card) svg { flex: none; }
 .cluedo-badge { border-radius: 9px; padding: 0 7px; font-size: 12px; background: #e3ded2;
   color: ${INK}; }

@@ -19,6 +19,7 @@ from arena.core.errors import ArenaError, UsageError
 from arena.core.observation import TextLevel
 from arena.llm.config import setting
 from trainers.config.config import Precision
+from trainers.hosts.embedded import base_checkpoint
 from trainers.pretrain.pretrain import CHECKPOINT, CurvePoint
 from trainers.pretrain.pretrain import pretrain as make_model
 from trainers.pretrain.recipe import Recipe, continuing, make_recipe, teaching
@@ -85,10 +86,10 @@ def pretrain(options: PretrainOptions) -> int:
     """
     let_threads_sleep()
     given = {"lora_rank", "learning_rate", "max_context_tokens"} & options.given().keys()
-    if given and (options.notebook or not options.base_model):
-        flag = f"--{min(given).replace('_', '-')}"
-        if options.notebook:
-            raise UsageError(f"{flag}: leave it out with --notebook, whose recipe sets it")
+    flag = f"--{min(given).replace('_', '-')}" if given else ""
+    if flag and options.notebook:
+        raise UsageError(f"{flag}: leave it out with --notebook, whose recipe sets it")
+    if flag and not options.base_model:
         raise UsageError(f"{flag}: it needs --base-model")
     figures = _run(options, _recipe(options))
     text = f"Play it: arena play {options.game} --seat 0=embedded:{figures['out']}"
@@ -100,27 +101,22 @@ def _recipe(options: PretrainOptions) -> Recipe:
     game, base = options.make_game(), options.base_model
     # All options of the game, so that a later change of a default cannot alter a resumed run.
     chosen = game.options.model_dump(mode="json") if base else options.game_options()
-    make = partial(
-        make_recipe, options.game, seed=options.seed, options=chosen, bot=options.bot,
-        notebook=options.notebook,
-    )  # fmt: skip
+    make = partial(make_recipe, options.game, seed=options.seed, options=chosen, bot=options.bot)
     level, games, epochs = options.text_level, options.games, options.epochs
     if not base:
-        recipe = make(games, epochs, level=level)
+        recipe = make(games, epochs, level=level, notebook=options.notebook)
+    elif options.notebook:
+        recipe = continuing(
+            make(level=level, notebook=True), str(base_checkpoint(base)), games, epochs
+        )
     else:
-        from trainers.hosts.embedded import base_checkpoint
-
-        folder = str(base_checkpoint(base))
-        if options.notebook:
-            recipe = continuing(make(level=level), folder, games, epochs)
-        else:
-            recipe = teaching(
-                make(games or TAUGHT_GAMES, epochs, level=level or "notes"),
-                folder,
-                options.lora_rank,
-                options.learning_rate,
-                options.max_context_tokens,
-            )
+        recipe = teaching(
+            make(games or TAUGHT_GAMES, epochs, level=level or "notes"),
+            str(base_checkpoint(base)),
+            options.lora_rank,
+            options.learning_rate,
+            options.max_context_tokens,
+        )
     tokens = options.tokens_per_batch or recipe.tokens_per_batch
     return replace(recipe, precision=options.precision, tokens_per_batch=tokens)
 

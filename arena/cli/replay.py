@@ -142,7 +142,7 @@ def verify_replay(options: VerifyReplayOptions) -> int:
     from arena.evaluation.analysis import find_files
 
     files = find_files(options.paths)
-    verified = sum(_is_verified(path, options.as_json) for path in files)
+    verified = sum(_verify(path, options.as_json) for path in files)
     if not options.as_json:
         if len(files) > 1:
             echo(f"{verified} of {len(files)} replays verified")
@@ -150,8 +150,8 @@ def verify_replay(options: VerifyReplayOptions) -> int:
     return 0 if verified == len(files) else 1
 
 
-def _is_verified(path: Path, as_json: bool) -> bool:
-    """Compare one replay with the rules, and print the result."""
+def _verify(path: Path, as_json: bool) -> bool:
+    """Compare one replay with the rules and print the result; return whether they agree."""
     from arena.episodes.replay import UNPROVEN, read_replay, verify
 
     replay = read_replay(path)

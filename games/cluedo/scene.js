@@ -177,7 +177,6 @@ const STYLE = `
     padding: 8px 3px; }
   .cluedo-with-board > .cluedo-seats { grid-column: 2; align-content: start;
     grid-template-columns: repeat(2, minmax(0, 1fr)); }
-  .cluedo-with-board .cluedo-name { flex-wrap: wrap; }
 }`;
 let sheet = null;
 

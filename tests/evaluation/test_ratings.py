@@ -141,7 +141,7 @@ def test_the_intervals_contain_the_truth() -> None:
     strengths = np.linspace(-1, 1, num_players)
     effects = np.linspace(-0.2, 0.2, seats)
     ratings_hit, ranks_hit, pairs_hit = [], [], []
-    for repetition in range(40):
+    for repetition in range(60):
         outcomes = random_tables(rng, 60, strengths, effects, winner_only=True)
         ratings = rate(played(outcomes), names(num_players), draws=80, seed=repetition)
         for i, name in enumerate(names(num_players)):

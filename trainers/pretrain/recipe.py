@@ -201,7 +201,7 @@ def continuing(
 ) -> Recipe:
     """Return a recipe that continues a model with a notebook by the last stage of `recipe`.
 
-    None stands for the number of that stage.
+    `games` and `epochs` replace those of the stage.
     """
     last = recipe.stages[-1]
     stage = replace(

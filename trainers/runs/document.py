@@ -17,6 +17,7 @@ from arena.core.errors import ArenaError
 from arena.core.event import WIN_RATE
 from arena.core.game import Game
 from arena.core.text import (
+    UNKNOWN,
     duration_in_words,
     percentage,
     pluralize,
@@ -134,7 +135,7 @@ def evaluations(results: Sequence[CheckpointEvaluation], par: float | None) -> G
 
 
 def _text(value: JsonValue) -> str:
-    return "–" if value is None or value == "" else value_in_words(value)
+    return value_in_words(value) or UNKNOWN
 
 
 def flat_settings(config: TrainConfig) -> dict[str, JsonValue]:
@@ -172,8 +173,9 @@ def charts(run: TrainingRun) -> Iterator[Section]:
     times = _line("Time of a step", "seconds", seconds, axis, 0)
     win_rate = _win_rate(records, axis)
     if reward and win_rate and curve(reward) == curve(win_rate):
-        # A reward for wins alone has the curve of the win rate, which is shown once.
-        reward, terms = None, terms if len(terms) > 1 else []
+        # A reward for wins alone has the curve of the win rate, and so has its only term.
+        reward = None
+        terms = terms if len(terms) > 1 else []
     learning = (_delta(records, axis), win_rate, reward, entropy, legal)
     for title, about, lines, is_folded in (
         ("How it learned", "", learning, False),

@@ -92,7 +92,7 @@ export class Grid {
     });
     return h(
       "table",
-      { class: places.length > 7 ? "grid many wide" : places.length > 5 ? "grid many" : "grid" },
+      { class: places.length > 7 ? "grid wide" : places.length > 5 ? "grid many" : "grid" },
       h("caption", { class: "sr" }, "Probability of each place in percent"),
       h("thead", null, h("tr", null, h("td", null), heads)),
       bodies,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import shlex
+import signal
 import subprocess
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -40,7 +41,12 @@ def pytest_configure() -> None:
 
     Environments of single extras lack Hypothesis. Games with people and clients do not wait, except
     in the tests of release times.
+
+    Under `nohup` the signal of a closed terminal is ignored, and would be in all commands that the
+    tests start. If a function ignores it instead, commands have its default.
     """
+    if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, lambda number, frame: None)
     for name, value in {"ARENA_AGENT": '{"drawn_seconds": 0}', **ONE_WORKER}.items():
         os.environ.setdefault(name, value)
     if find_spec("hypothesis") is not None:

@@ -181,9 +181,10 @@ def test_long_lists_are_cut(program: Write) -> None:
 )
 def test_broken_program_costs_its_seat_only(program: Write, source: str, reason: str) -> None:
     started = time.perf_counter()
-    texts = two_decisions(program(source), seconds=1.0)
+    # On a loaded machine other faults take more than a second to be seen.
+    texts = two_decisions(program(source), seconds=1.0 if "within 1 seconds" in reason else 10.0)
     # It is stopped at once: the later decisions are fallback moves without a wait.
-    assert all(reason in text for text in texts)
+    assert all(reason in text for text in texts), texts
     assert all("\n" not in text and len(text) <= 500 for text in texts)
     assert time.perf_counter() - started < 20
 

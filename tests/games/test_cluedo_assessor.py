@@ -124,8 +124,8 @@ def test_when_waiting_is_as_risky() -> None:
     knowledge._may_not(3, knowledge._set(state.game.deck.rooms[3:6]))
     knowledge._may_not(3, knowledge._set(("Conservatory", "Lounge")))
     assert knowledge.entropy() == pytest.approx(1.0), "Hall or Dining Room"
-    assert break_even(knowledge, rivals=2, may_suggest=False) == pytest.approx(0.25)
-    assert break_even(knowledge, rivals=1, may_suggest=False) == pytest.approx(0.5)
+    assert break_even(knowledge, rivals=2, may_suggest=False) == pytest.approx(0.81)
+    assert break_even(knowledge, rivals=1, may_suggest=False) == pytest.approx(0.9)
     assert break_even(knowledge, rivals=0, may_suggest=False) == 1.0
     assert break_even(knowledge, rivals=2, may_suggest=True) == 1.0
 
@@ -166,11 +166,11 @@ def test_a_wait_is_judged_where_the_turn_ends() -> None:
     found = judged(END, END, END, Suggest(*ENVELOPE), END)
     first, *others = (each for each in found if each.kind == "wait")
     # Four suspects, four weapons and seven rooms are open: log2(112) bits, and two rivals.
-    risk = 0.5 * 2 ** (1 - math.log2(112))
+    risk = 0.1 * 2 ** (1 - math.log2(112))
     assert first.facts == pytest.approx({"break_even": (1 - risk) ** 2, "highest": 1 / 112})
     assert not first.measurements and Cluedo(players=3).analysis.comment(first) is None
     assert [each.player for each in others] == [1, 2, 0]
-    assert others[-1].facts == pytest.approx({"break_even": 0.0, "highest": 1.0}), "all was shown"
+    assert others[-1].facts == pytest.approx({"break_even": 0.64, "highest": 1.0}), "all was shown"
 
 
 # Questions and refutations

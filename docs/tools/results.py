@@ -203,7 +203,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "players": players,
     "notebook-window": stored("notebook-window"),
     "notebook-continued": stored("notebook-continued"),
-    "demo-seeds": stored("demo-seeds"),
+    "demo-seeds": stored("demo-seeds", "`clue-tiny`", "seed 1", "seed 2", "seed 3"),
     "notebook-played": stored("notebook-played"),
     "credit": stored("credit"),
     "coverage": stored("coverage"),

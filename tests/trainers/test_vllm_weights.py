@@ -105,6 +105,8 @@ def test_the_optimizer_writes_into_vllms_memory(
         await answered_by(host, 0, 0)
         # vLLM dies: it is started again, and gets the weights that it had.
         os.killpg(group, signal.SIGKILL)
+        while own.process.is_running():
+            await asyncio.sleep(0.05)
         await answered_by(host, None, 1)
 
     options: dict[str, Any] = {"weight_sync": "shared_vllm", "vllm_python": PYTHON}

@@ -21,9 +21,10 @@ if find_spec("torch") is None:
 
 from scripted_table import quick  # noqa: E402
 from small_runs import Notes, rows_of  # noqa: E402
-from test_adapter_server import Table, answered_by, train  # noqa: E402
+from test_adapter_server import ASK, Table, answered_by, train  # noqa: E402
 from tiny_model import build_tiny_model  # noqa: E402
 
+from arena.core.errors import BackendError  # noqa: E402
 from trainers.config.config import TrainConfig  # noqa: E402
 from trainers.hosts.embedded import EmbeddedHost  # noqa: E402
 from trainers.loop import grpo  # noqa: E402
@@ -103,11 +104,12 @@ def test_the_optimizer_writes_into_vllms_memory(
         assert metrics["swap_moved"] > 1e-2
         await answered_by(host, None, 1)
         await answered_by(host, 0, 0)
-        # vLLM dies: it is started again, and gets the weights that it had.
+        # A dead vLLM is an error that names its address; the run ends.
         os.killpg(group, signal.SIGKILL)
         while own.process.is_running():
             await asyncio.sleep(0.05)
-        await answered_by(host, None, 1)
+        with pytest.raises(BackendError, match=rf"{bridge.server.url} "):
+            await host.policy(None).complete(ASK)
 
     options: dict[str, Any] = {"weight_sync": "shared_vllm", "vllm_python": PYTHON}
     Table(tmp_path, model).run("vllm", in_place, **options)

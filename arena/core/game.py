@@ -272,6 +272,11 @@ class Game(ABC):
         changed = self.options.model_dump(exclude_defaults=True)
         return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in changed.items())})"
 
+    @property
+    def title(self) -> str:
+        """Name of the game in headings. A game whose `name` reads badly sets `title = "…"`."""
+        return self.name.rpartition("/")[2].replace("_", " ").capitalize()
+
     @cached_property
     def num_players(self) -> int:
         """Number of seats: the option `players` of `SeatOptions`.

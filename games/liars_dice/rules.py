@@ -172,6 +172,7 @@ class LiarsDice(Game):
     level_bots = ("easy", "counter", "reader")
 
     name = "liars_dice"
+    title = "Liar's dice"
     summary = "bid on hidden dice, or challenge the last bid"
     Options = LiarsDiceOptions
     options: LiarsDiceOptions

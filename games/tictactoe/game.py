@@ -85,6 +85,7 @@ class TicTacToe(Game):
     Arrays = "games.tictactoe.game:TicTacToeArrays"
     View = "games.tictactoe.game:TicTacToeView"
     name = "tictactoe"
+    title = "Tic-tac-toe"
     summary = "three in a row"
     num_players = 2
     turn_bound = 9

@@ -139,13 +139,13 @@ def _game_json(timeline: Timeline, seat: int | None) -> GameJson:
 
 
 def game_facts(game: Game) -> GameFactsJson:
-    """Return what a page shows of any game. Its title: "cluedo · classic · 4 players"."""
+    """Return what a page shows of any game. Its title: "Cluedo · classic · 4 players"."""
     variant, players = getattr(game.options, "variant", None), f"{game.num_players} players"
     # All seats have the same kind of knowledge, so seat 0 represents them.
     knowledge = game.analysis.knowledge(0)
     return {
         "name": game.name,
-        "title": " · ".join(filter(None, (game.name.replace("_", " "), variant, players))),
+        "title": " · ".join(filter(None, (game.title, variant, players))),
         "seats": list(game.seat_names),
         "options": game.options.model_dump(mode="json"),
         "scene": scene_name(game),

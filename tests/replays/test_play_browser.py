@@ -149,7 +149,7 @@ def test_two_people_at_one_table(server: PlayProcess, browser: Browser) -> None:
             )
         # The bot of Hanabi that is both fair and strong.
         expect(level).to_have_value("level:fair")
-        games.get_by_role("radio", name="tictactoe").check(force=True)
+        games.get_by_role("radio", name="Tic-tac-toe").check(force=True)
         host.page.get_by_label("Seat 2").select_option("human")
         host.page.get_by_label("Seconds between moves").fill("0")
         host.page.get_by_role("button", name="Start").click()

@@ -385,7 +385,7 @@ export class PlayTable {
     const dialog = h(
       "dialog",
       { class: "keys", "aria-labelledby": "rules-title" },
-      h("h2", { id: "rules-title" }, `Rules of ${this.game.name.replaceAll("_", " ")}`),
+      h("h2", { id: "rules-title" }, "Rules"),
       this.drawGuide(),
       button("Close", () => dialog.close()),
     );

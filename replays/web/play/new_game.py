@@ -210,7 +210,7 @@ def _offered(name: str) -> OfferedGameJson:
     guide = game.text.guide()
     return {
         "name": name,
-        "title": name.rpartition("/")[2].replace("_", " ").capitalize(),
+        "title": game.title,
         "summary": game.summary,
         "picture": _picture(name),
         "players": game.num_players,

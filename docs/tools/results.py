@@ -38,10 +38,16 @@ PLAYERS = (3, 4, 6)
 REPORTED = {
     "oracle": "`bot:oracle`: exact probabilities",
     "detective": "`bot:detective`: exact logic",
+    "notebook": "`clue-notebook`, as small, reads raw events",
     "clue-tiny": "`clue-tiny`, 0.9 M parameters, reads deductions",
     "demo": "the same after `make demo`",
 }
 """Players of the README's table, by the ends of the names of their results."""
+NOTEBOOK = (
+    *("notebook-3", "notebook", "notebook-5", "notebook-6"),
+    *("notebook-detectives", "notebook-notes"),
+)
+"""Tables of the model that keeps a notebook, by the ends of the names of their results."""
 LEVELS = ("deductions", "notes", "events")
 """Text levels, from most help to least."""
 SHOWN_SPEEDS = (
@@ -49,6 +55,9 @@ SHOWN_SPEEDS = (
     *("sampler, 32 chats", "training of `clue-tiny` on 16 games"),
 )
 """Rows of `make bench` that the documentation shows."""
+
+SHOWN_RUNS = ("`clue-notebook`", "full rate", "run C, 1,200 games", "run D, 600 games")
+"""Rows of the continued notebook that the documentation shows."""
 
 
 def store(name: str, command: Sequence[str], root: Path = ROOT) -> Path:
@@ -150,6 +159,21 @@ def clue_tiny() -> str:
     return table(["text level", "won", "won by a novice in the same seats", "difference"], rows)
 
 
+def notebook() -> str:
+    """Return how the model that keeps a notebook deduces and wins at each kind of table."""
+    rows = []
+    for name in NOTEBOOK:
+        report = load(f"reported-{name}")["report"]
+        player, _ = report["players"]
+        kinds = ("accusations_right", "deduced_precision", "recall_one_of_three")
+        shares = [player["win_rate"], *(player["measures"][kind] for kind in kinds)]
+        table_of = f"{report['options']['players']} players, `{report['against'][0]}`"
+        level = report["settings"]["text_level"]
+        rows.append([table_of, f"`{level}`", str(player["games"]), *map(percent, shares)])
+    header = ["table", "text", "deals", "won", "right accusations", "right conclusions"]
+    return table([*header, "one-of-three written"], rows)
+
+
 def players() -> str:
     """Return what players of different kinds do on the same deals, from the stored evaluations."""
     rows = []
@@ -201,11 +225,9 @@ TABLES: dict[str, Callable[[], str]] = {
     "ladder": ladder,
     "clue-tiny": clue_tiny,
     "players": players,
-    "notebook-window": stored("notebook-window"),
-    "notebook-continued": stored("notebook-continued"),
+    "notebook": notebook,
+    "notebook-continued": stored("notebook-continued", *SHOWN_RUNS),
     "demo-seeds": stored("demo-seeds", "`clue-tiny`", "seed 1", "seed 2", "seed 3"),
-    "notebook-played": stored("notebook-played"),
-    "credit": stored("credit"),
     "coverage": stored("coverage"),
     "speed": stored("speed", *SHOWN_SPEEDS),
     "own-games": own_games,

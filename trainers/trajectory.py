@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import takewhile
+from itertools import accumulate, takewhile
 from typing import NamedTuple, Protocol, TypeAlias
 
 from arena.agents.notebook import NOTES_END, split_entry
@@ -83,6 +83,8 @@ class Turn:
     """True if the tokens of a notebook's entry before the action do not have the advantage."""
     is_legal: bool = True
     """It named a legal action, which was played."""
+    action: str = ""
+    """That action as the game writes it; empty if there is none, or it is not known."""
     judgements: Judgements = ()
     """Values of its action, if the game values it; `ILLEGAL_REPLY` if it is not legal."""
 
@@ -187,8 +189,9 @@ class TokenSequence:
     answers: list[int] = field(default_factory=list)
     """Number of the answer of each trained token within the sequence. Empty: unknown, so that each
     token counts as an answer of its own."""
-    illegal: set[int] = field(default_factory=set)
-    """Numbers of the answers without a legal action."""
+    in_action: list[bool] = field(default_factory=list)
+    """Whether each trained token is of the text of a legal action, or of what follows it. Empty:
+    unknown, so that all count as such."""
     temperature: float = 1.0
     """Logits are divided by it before log p_new is taken."""
 
@@ -198,8 +201,6 @@ class TokenSequence:
         # What the prompt adds, such as role tokens and new messages, is context and not trained.
         self.ids.extend(answer.prompt[len(self.ids) :])
         number = self.answers[-1] + 1 if self.answers else 0
-        if not answer.is_legal:
-            self.illegal.add(number)
         for place, token in enumerate(answer.tokens):
             self.sampled_positions.append(len(self.ids))
             self.ids.append(token.id)
@@ -207,6 +208,7 @@ class TokenSequence:
             self.policy_logprobs.append(token.policy_logprob)
             self.advantages.append(answer.advantage if place >= answer.entry else 0.0)
             self.answers.append(number)
+            self.in_action.append(place >= answer.action)
 
 
 class AnswerTokens(NamedTuple):
@@ -218,7 +220,8 @@ class AnswerTokens(NamedTuple):
     advantage: float = 0.0
     entry: int = 0
     """Number of the first tokens without the advantage: a notebook's entry before the action."""
-    is_legal: bool = True
+    action: int = 0
+    """Number of tokens before the text of its legal action; all of them if there is none."""
 
 
 def token_sequences(
@@ -279,7 +282,8 @@ def _answers(turns: Sequence[Turn], tokenizer: ChatTokens) -> Iterator[AnswerTok
         prompt = tokenizer.encode(chat)
         _check_served_prompt(turn.prompt_ids, prompt)
         entry = _entry_tokens(turn, tokenizer) if turn.only_action else 0
-        yield AnswerTokens(prompt, turn.tokens, turn.advantage, entry, turn.is_legal)
+        action = _tokens_before(turn, tokenizer)
+        yield AnswerTokens(prompt, turn.tokens, turn.advantage, entry, action)
         # As text: the next prompt shows how the template writes it, in the tokens of the server.
         chat.append(Message("assistant", turn.text))
 
@@ -293,6 +297,17 @@ def _entry_tokens(turn: Turn, tokenizer: ChatTokens) -> int:
         if NOTES_END in written:
             return number
     return 0
+
+
+def _tokens_before(turn: Turn, tokenizer: ChatTokens) -> int:
+    """Return how many tokens of an answer come before the text of its action; all without it."""
+    texts = [tokenizer.token_text(token.id) for token in turn.tokens]
+    # The last place: a model that thinks first may name actions on the way.
+    start = "".join(texts).casefold().rfind(turn.action.casefold()) if turn.action else -1
+    if start < 0:
+        return len(texts)
+    ends = accumulate(map(len, texts))
+    return sum(1 for _ in takewhile(lambda end: end <= start, ends))
 
 
 def _check_served_prompt(served: Sequence[int], prompt: Sequence[int]) -> None:

@@ -28,7 +28,7 @@ def targets(**changes: Tensor) -> TokenTargets:
         weights=torch.ones(3),
         policy_logprobs=OLD,
         answer_ids=torch.tensor([0, 0, 1]),
-        legal=torch.ones(3, dtype=torch.bool),
+        in_action=torch.ones(3, dtype=torch.bool),
     )
     return replace(known, **changes)
 
@@ -83,7 +83,7 @@ def test_the_penalty_has_the_gradient_of_the_divergence_of_answers() -> None:
         weights=chance.detach().repeat_interleave(2),
         policy_logprobs=new.detach().flatten(),
         answer_ids=torch.arange(12).repeat_interleave(2),
-        legal=torch.ones(24, dtype=torch.bool),
+        in_action=torch.ones(24, dtype=torch.bool),
     )
     options = UpdateOptions(kl_penalty_coef=0.7)
     loss = policy_loss(new.flatten(), known, options, ReferenceLogprobs(reference.flatten())).loss
@@ -97,9 +97,13 @@ def test_the_entropy_bonus_rewards_unlikely_legal_answers() -> None:
     known = torch.tensor([-1.5, -0.5, -2.0])
     torch.testing.assert_close(adjusted, 0.1 * (known.mean() - known))
     # The unlikeliest answer is not legal: it gets nothing, and the others are compared.
-    some = targets(legal=torch.tensor([True, True, False]))
+    some = targets(in_action=torch.tensor([True, True, False]))
     adjusted = normalise(some, entropy=0.1).advantages - some.advantages
     torch.testing.assert_close(adjusted, 0.1 * torch.tensor([0.5, -0.5, 0.0]))
+    # A word before the action earns nothing by being unlikely: the action after it counts alone.
+    some = targets(in_action=torch.tensor([False, True, True]))
+    adjusted = normalise(some, entropy=0.1).advantages - some.advantages
+    torch.testing.assert_close(adjusted, 0.1 * torch.tensor([-0.5, -0.5, 1.0]))
 
 
 def test_all_tokens_of_a_step_have_the_same_weight() -> None:

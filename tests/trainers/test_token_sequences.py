@@ -188,6 +188,7 @@ def test_with_judged_credit_the_advantage_is_that_of_the_action(chat: ChatTokeni
     ids = [*parts[0], *parts[1], chat.end_ids[0]]
     assert chat.encode_answer(entry + action) == ids[:-1], "no token spans the end of the entry"
     first = turn(entry + action, ids, [-1.0] * len(ids), messages=[ask("who")])
+    first = replace(first, action="suggest Rope")
     illegal = replace(turn("rope", ids[:2], [-1.0] * 2, messages=[ask("no")]), is_legal=False)
     won = Trajectory((first, illegal), 1.0).with_judgements({})
     lost = Trajectory(())
@@ -200,4 +201,4 @@ def test_with_judged_credit_the_advantage_is_that_of_the_action(chat: ChatTokeni
     rest = len(parts[1]) + 1
     assert of_action.advantages == [0.0] * len(parts[0]) + [0.5] * rest + [-1.5] * 2
     assert of_action.sampled_positions == whole.sampled_positions
-    assert whole.illegal == {1} and of_action.answers[-1] == 1
+    assert whole.in_action == [False] * len(parts[0]) + [True] * rest + [False] * 2

@@ -143,7 +143,7 @@ def _targets(sequences: Sequence[TokenSequence]) -> TokenTargets:
         ),
         torch.tensor(_answer_ids(sequences), dtype=torch.int64),
         torch.tensor(
-            [n not in s.illegal for s in sequences for n in s.answers or s.sampled_positions]
+            [b for s in sequences for b in s.in_action or [True] * len(s.sampled_positions)]
         ),
     )
 

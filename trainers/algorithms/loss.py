@@ -43,8 +43,8 @@ class TokenTargets:
     """float32, in nats: under the weights that sampled them, without temperature and grammar."""
     answer_ids: Tensor
     """int64; the consecutive tokens of one answer share an id."""
-    legal: Tensor
-    """bool; whether the answer named a legal action."""
+    in_action: Tensor
+    """bool; whether the token is of the text of a legal action, or of what follows it."""
 
     def __len__(self) -> int:
         return len(self.sampled_logprobs)
@@ -103,11 +103,14 @@ def normalise(targets: TokenTargets, entropy: float = 0.0) -> TokenTargets:
     if entropy:
         # E[-log p] is the entropy, so -log p of what was sampled is a reward for it:
         #     A <- A + c (mean l - l),    l = sum of log p over the token and what follows it.
-        # p is that of the weights that sampled: l is known, and the mean is a baseline. Illegal
-        # answers are rare, so their -log p is large: a bonus for them would outweigh their cost.
-        known = sum_following(targets.policy_logprobs, targets.answer_ids)
-        bonus = known[targets.legal].mean() - known
-        advantages = advantages + entropy * torch.where(targets.legal, bonus, 0.0)
+        # p is that of the weights that sampled: l is known, and the mean is a baseline. Only tokens
+        # of legal actions count: the bonus would pay for words before an action, which cost
+        # nothing, and for illegal answers, whose -log p is large since they are rare.
+        logprobs = torch.where(targets.in_action, targets.policy_logprobs, 0.0)
+        known = sum_following(logprobs, targets.answer_ids)
+        acts = sum_following(targets.in_action.float(), targets.answer_ids) > 0
+        bonus = known[acts].mean() - known
+        advantages = advantages + entropy * torch.where(acts, bonus, 0.0)
     return replace(targets, advantages=advantages, weights=weights)
 
 

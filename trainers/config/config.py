@@ -197,7 +197,7 @@ class UpdateSettings(Config):
     """Coefficient of the KL penalty towards the starting policy, with --self-play towards one of at
     most 25 steps ago, in units of the reward per nat of an answer."""
     entropy_coef: float = setting(0.0, UPDATE, flag=False, ge=0)
-    """Coefficient of the entropy bonus, in units of the reward per nat of an answer (embedded)."""
+    """Coefficient of the entropy bonus, in units of the reward per nat of an action (embedded)."""
     tokens_per_batch: int = setting(4_096, UPDATE, flag=False, changeable=True, ge=256)
     """Tokens per forward pass of an update. Bounds its memory (embedded)."""
     gradient_checkpointing: bool = setting(False, UPDATE, flag=False, changeable=True)

@@ -82,6 +82,7 @@ def trajectory_of(episode: Episode, seat: int, version: int | None = None) -> Tr
     lines: list[Message] = []
     before: list[Message] = []
     """The messages of the request of the last turn."""
+    actions = {ply.number: str(ply.decision.action) for ply in episode.plies}
     for ply, attempt in decided_attempts(episode, seat):
         # An attempt stores only the messages after those it shares with the previous request.
         lines = [*lines[: attempt.kept], *attempt.messages]
@@ -105,6 +106,7 @@ def trajectory_of(episode: Episode, seat: int, version: int | None = None) -> Tr
                 policy_version=reported if reported is not None else version,
                 ply=ply,
                 is_legal=attempt.failure is None,
+                action="" if attempt.failure else actions[ply],
             )
         )
         before = lines

@@ -190,8 +190,8 @@ class TokenSequence:
     """Number of the answer of each trained token within the sequence. Empty: unknown, so that each
     token counts as an answer of its own."""
     in_action: list[bool] = field(default_factory=list)
-    """Whether each trained token is of the text of a legal action, or of what follows it. Empty:
-    unknown, so that all count as such."""
+    """Whether each trained token is in the text of a legal action or follows it in its answer.
+    Empty: unknown, so that all count as such."""
     temperature: float = 1.0
     """Logits are divided by it before log p_new is taken."""
 
@@ -208,7 +208,7 @@ class TokenSequence:
             self.policy_logprobs.append(token.policy_logprob)
             self.advantages.append(answer.advantage if place >= answer.entry else 0.0)
             self.answers.append(number)
-            self.in_action.append(place >= answer.action)
+            self.in_action.append(place >= answer.before_action)
 
 
 class AnswerTokens(NamedTuple):
@@ -220,7 +220,7 @@ class AnswerTokens(NamedTuple):
     advantage: float = 0.0
     entry: int = 0
     """Number of the first tokens without the advantage: a notebook's entry before the action."""
-    action: int = 0
+    before_action: int = 0
     """Number of tokens before the text of its legal action; all of them if there is none."""
 
 
@@ -282,8 +282,8 @@ def _answers(turns: Sequence[Turn], tokenizer: ChatTokens) -> Iterator[AnswerTok
         prompt = tokenizer.encode(chat)
         _check_served_prompt(turn.prompt_ids, prompt)
         entry = _entry_tokens(turn, tokenizer) if turn.only_action else 0
-        action = _tokens_before(turn, tokenizer)
-        yield AnswerTokens(prompt, turn.tokens, turn.advantage, entry, action)
+        before = _tokens_before_action(turn, tokenizer)
+        yield AnswerTokens(prompt, turn.tokens, turn.advantage, entry, before)
         # As text: the next prompt shows how the template writes it, in the tokens of the server.
         chat.append(Message("assistant", turn.text))
 
@@ -299,8 +299,8 @@ def _entry_tokens(turn: Turn, tokenizer: ChatTokens) -> int:
     return 0
 
 
-def _tokens_before(turn: Turn, tokenizer: ChatTokens) -> int:
-    """Return how many tokens of an answer come before the text of its action; all without it."""
+def _tokens_before_action(turn: Turn, tokenizer: ChatTokens) -> int:
+    """Return how many tokens come before the text of the action; all if it is not in the answer."""
     texts = [tokenizer.token_text(token.id) for token in turn.tokens]
     # The last place: a model that thinks first may name actions on the way.
     start = "".join(texts).casefold().rfind(turn.action.casefold()) if turn.action else -1

@@ -38,9 +38,9 @@ PLAYERS = (3, 4, 6)
 REPORTED = {
     "oracle": "`bot:oracle`: exact probabilities",
     "detective": "`bot:detective`: exact logic",
-    "notebook": "`clue-notebook`, as small, reads raw events",
     "clue-tiny": "`clue-tiny`, 0.9 M parameters, reads deductions",
     "demo": "the same after `make demo`",
+    "notebook": "`clue-notebook`, as small, reads raw events",
 }
 """Players of the README's table, by the ends of the names of their results."""
 NOTEBOOK = (
@@ -55,7 +55,6 @@ SHOWN_SPEEDS = (
     *("sampler, 32 chats", "training of `clue-tiny` on 16 games"),
 )
 """Rows of `make bench` that the documentation shows."""
-
 SHOWN_RUNS = ("`clue-notebook`", "full rate", "run C, 1,200 games", "run D, 600 games")
 """Rows of the continued notebook that the documentation shows."""
 
@@ -167,10 +166,10 @@ def notebook() -> str:
         player, _ = report["players"]
         kinds = ("accusations_right", "deduced_precision", "recall_one_of_three")
         shares = [player["win_rate"], *(player["measures"][kind] for kind in kinds)]
-        table_of = f"{report['options']['players']} players, `{report['against'][0]}`"
+        seats = f"{report['options']['players']} players, `{report['against'][0]}`"
         level = report["settings"]["text_level"]
-        rows.append([table_of, f"`{level}`", str(player["games"]), *map(percent, shares)])
-    header = ["table", "text", "deals", "won", "right accusations", "right conclusions"]
+        rows.append([seats, f"`{level}`", str(player["games"]), *map(percent, shares)])
+    header = ["seats, opponents", "text", "deals", "won", "right accusations", "right conclusions"]
     return table([*header, "one-of-three written"], rows)
 
 

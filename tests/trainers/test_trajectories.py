@@ -113,6 +113,7 @@ def test_a_growing_chat_is_one_history_with_the_sampled_tokens() -> None:
     assert [message.role for message in first.messages] == ["system", "user"]
     assert {tuple(one.role for one in turn.messages) for turn in others} == {("user",)}
     assert first.prompt_ids == (1, 2) and first.starts_chat
+    assert all((turn.action == turn.text) == turn.is_legal for turn in trajectory.turns)
     plies = [turn.ply for turn in trajectory.turns]
     assert {*plies} <= {ply.number for ply in episode.plies if ply.player == 1}
     assert plies == sorted(ply for ply in plies if ply is not None)

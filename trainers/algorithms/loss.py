@@ -2,9 +2,9 @@
 
 With the same tokens, log-probabilities and settings, losses and gradients agree with ART's to 1e-5
 (tests/trainers/test_art_loss.py), with two differences. ART takes the mean over a packed row of
-fixed length; here it is a mean over all trained tokens of a step. Divergence and entropy are those
-of answers, as an action has one probability: a token is charged with itself and what follows it in
-its answer, since it has no influence on what came before. ART charges each token with its own.
+fixed length; here it is a mean over all trained tokens of a step. Divergence is that of answers,
+the entropy of the bonus that of their actions: a token is charged with itself and what follows it
+in its answer, since it has no influence on what came before. ART charges each token with its own.
 
 Notation, for the trained token t of a sequence:
 
@@ -44,7 +44,7 @@ class TokenTargets:
     answer_ids: Tensor
     """int64; the consecutive tokens of one answer share an id."""
     in_action: Tensor
-    """bool; whether the token is of the text of a legal action, or of what follows it."""
+    """bool; whether the token is in the text of a legal action or follows it in its answer."""
 
     def __len__(self) -> int:
         return len(self.sampled_logprobs)
@@ -104,8 +104,8 @@ def normalise(targets: TokenTargets, entropy: float = 0.0) -> TokenTargets:
         # E[-log p] is the entropy, so -log p of what was sampled is a reward for it:
         #     A <- A + c (mean l - l),    l = sum of log p over the token and what follows it.
         # p is that of the weights that sampled: l is known, and the mean is a baseline. Only tokens
-        # of legal actions count: the bonus would pay for words before an action, which cost
-        # nothing, and for illegal answers, whose -log p is large since they are rare.
+        # of legal actions count. Words before an action would earn the bonus at no cost, and
+        # illegal answers a large one, since they are rare.
         logprobs = torch.where(targets.in_action, targets.policy_logprobs, 0.0)
         known = sum_following(logprobs, targets.answer_ids)
         acts = sum_following(targets.in_action.float(), targets.answer_ids) > 0

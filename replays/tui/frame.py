@@ -73,13 +73,15 @@ def printable_lines(text: str) -> str:
     return "\n".join(map(printable, cut(text, MAX_TEXT).split("\n")))
 
 
-def format_title(header: Header, seat: int | None = None, where: Sequence[str] = ()) -> Text:
+def format_title(
+    game: Game, header: Header, seat: int | None = None, where: Sequence[str] = ()
+) -> Text:
     """Return one line: game, variant, position, number of players and, if all is open, the seed.
 
     The seed determines the deal, so a seat must not see it. What matters most comes first: a
     narrow terminal cuts the end.
     """
-    parts = [header.game, str(header.options.get("variant") or ""), *where]
+    parts = [game.title, str(header.options.get("variant") or ""), *where]
     parts.append(f"{len(header.players)} players")
     parts.append(f"seed {header.seed}" if seat is None else "")
     title = printable_lines(" · ".join(filter(None, parts)))
@@ -189,7 +191,7 @@ class LiveView:
             self._live = Live(console=self._console, auto_refresh=False)
             self._live.start()
         else:
-            print(f"{format_title(header)}: {', '.join(self.specs)}")
+            print(f"{format_title(self.game, header)}: {', '.join(self.specs)}")
 
     def ply(self, ply: Ply, state: State) -> None:
         """Show a ply."""
@@ -225,7 +227,7 @@ class LiveView:
     def _draw(self, status: str) -> None:
         assert self._live and self._state and self._header
         snapshot, console = Snapshot.of(self.game, self._state), self._console
-        title = format_title(self._header, None, (f"turn {snapshot.turn}", status))
+        title = format_title(self.game, self._header, None, (f"turn {snapshot.turn}", status))
         height = min(console.height - 3, MAX_HEIGHT)
         frame = draw_frame(snapshot, self.specs, self._bits, None, console.width, height)
         self._live.update(Group(title, frame), refresh=True)

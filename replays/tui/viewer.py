@@ -85,6 +85,7 @@ class TerminalViewer:
         self.snapshots = take_snapshots(replay)
         self.seats = len(replay.header.players)
         self.names = PlayerNames(display_names(replay.header.players))
+        self.game = replay.make_game()
         self.analysis = ReplayAnalysis(replay)
         self._room = 1
         """Lines of the panel on the screen; set when it is drawn."""
@@ -199,7 +200,7 @@ class TerminalViewer:
         view = "everything open" if self.seat is None else f"view of {self.names.of(self.seat)}"
         at = f"ply {self.position}/{len(self.replay.moves)}"
         turn = f"turn {self.snapshots[self.position].turn}"
-        return format_title(self.replay.header, self.seat, (turn, at, view))
+        return format_title(self.game, self.replay.header, self.seat, (turn, at, view))
 
     def remarks(self) -> RenderableType:
         """Return the comments on the position and, at the last one, the result."""
@@ -296,7 +297,7 @@ def step_through(replay: Replay, ply: int | None, seat: int | None) -> None:
 
 def _print_events(replay: Replay, seat: int | None) -> None:
     game, names = replay.make_game(), PlayerNames(display_names(replay.header.players))
-    print(f"{format_title(replay.header, seat)}: {', '.join(replay.header.players)}")
+    print(f"{format_title(game, replay.header, seat)}: {', '.join(replay.header.players)}")
     for walked in replay.walk():
         for event in walked.ply.events:
             if event.shown_to(seat):

@@ -107,6 +107,16 @@ def test_the_legal_actions_are_parted_from_the_news() -> None:
             assert actions.startswith("Your action: suggest") and "Your action" not in news
 
 
+def test_who_is_asked_for_the_game_plays_it_and_is_introduced_once(tmp_path: Path) -> None:
+    with Terminal(["play", "--seed", "1", "--out", str(tmp_path)]) as terminal:
+        terminal.until("[cluedo]:")
+        terminal.press("tictactoe\r")
+        assert "Tic-tac-toe: three in a row." in terminal.until("You>")
+        terminal.press("mark 2 2\r")
+        shown = terminal.until("Your actions:")
+        assert "Player 1 marks 2 2." in shown and "three in a row" not in shown
+
+
 @pytest.mark.parametrize("answer", ["y", "n"])
 def test_a_whole_game_on_a_terminal(tmp_path: Path, answer: str) -> None:
     """The table is above the prompt, Enter accepts an offer, and an accusation is confirmed."""

@@ -99,7 +99,7 @@ def test_the_live_view_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = io.StringIO()
     view._console = Console(file=screen, force_terminal=True, width=80, height=24)
     asyncio.run(play(Match(game, specs, 2), Match(game, specs, 2).seat(), watchers=[view]))
-    assert "terminated" in screen.getvalue() and "cluedo" in screen.getvalue()
+    assert "terminated" in screen.getvalue() and "Cluedo" in screen.getvalue()
 
 
 def test_what_a_seat_is_shown_does_not_depend_on_what_comes_later(cards: Replay) -> None:

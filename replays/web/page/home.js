@@ -175,7 +175,8 @@ export class HomePage {
     const isMain = source === "single" && !this.games.study?.found && !this.games.person?.found;
     if (!games.length && (!isMain || (!all && settings.text))) return null;
     const more = gamesAddress(settings.text.trim(), isMain ? "" : source);
-    const label = `All ${plural(found, settings.text ? "matching game" : "game")}`;
+    const everything = plural(found, settings.text ? "matching game" : "game");
+    const label = found > games.length ? `All ${everything}` : "Sort and filter";
     return section(
       `games-${source}`,
       title,

@@ -64,9 +64,9 @@ def test_a_whole_game_on_the_board(server: PlayProcess, browser: Browser) -> Non
         page = opened_at(server, opened, server.tokens[0])
         assert wait_for_turn(page)
         page.get_by_role("button", name="roll", exact=True).click()
-        room = page.locator("svg .pickable[data-picks='Lounge']")
-        room.wait_for()
-        room.click(position={"x": 30, "y": 60})
+        # Before the throw a click on a room begins an accusation.
+        page.get_by_text("the throw reaches the bright squares and rooms").wait_for()
+        page.locator("svg .pickable[data-picks='Lounge']").click(position={"x": 30, "y": 60})
         page.get_by_text("The throw does not reach the Lounge").wait_for()
         page.get_by_role("button", name="Yes: move Lounge").click()
         page.locator(".play-event", has_text="Miss Scarlett goes to").first.wait_for()

@@ -310,6 +310,8 @@ class ListedReplayJson(TypedDict):
     path: str
     """Relative to the served folder, with slashes."""
     game: str
+    title: str
+    """The game's name in headings."""
     variant: str | None
     players: list[str]
     names: list[str]

@@ -38,7 +38,7 @@ def test_an_empty_folder_says_what_to_do(browser: Browser, tmp_path: Path) -> No
         done = arena("", *shlex.split(command)[1:], cwd=tmp_path.parent)
         assert done.returncode == 0, done.stderr
         opened.page.clock.fast_forward(10_000)
-        opened.page.locator(".rows .row", has_text="bot:novice").wait_for()
+        opened.page.locator(".rows .row", has_text="Novice").wait_for()
         (tmp_path / "new.jsonl").write_text('{"type":"header","schema_version":0}\n')
         opened.page.clock.fast_forward(10_000)
         # It looks for new ones by itself.

@@ -236,8 +236,8 @@ class EntryList:
         steps = run.state.phase or f"step {run.state.step} of {run.total_steps}"
         facts = [run.config.game if run.config else "", steps, pluralize(run.games, "game")]
         if run.delta.value is not None:
-            name = "delta" if run.delta_selected else "delta held out"
-            facts.append(f"{name} {amount(run.delta, run.scale, signed=True)}")
+            deals = "deals that chose the weights" if run.delta_selected else "held-out deals"
+            facts.append(f"{amount(run.delta, run.scale, signed=True)} on {deals}")
         return _entry("train", files, run.name, facts, run.status)
 
 

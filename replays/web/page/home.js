@@ -93,6 +93,11 @@ export class HomePage {
   }
 
   draw() {
+    if (this.groups.matches(":active")) {
+      // A link that is drawn anew between press and release loses the click.
+      setTimeout(() => this.draw(), 100);
+      return;
+    }
     const { entries, games, unread, left_out: leftOut } = this.home;
     const reading = unread ? `reading ${unread.toLocaleString("en")} more files` : null;
     const out = leftOut ? `${plural(leftOut, "older entry", "older entries")} not shown` : null;

@@ -272,7 +272,7 @@ export function drawRow(row, at) {
 }
 
 function drawTitle(row) {
-  const text = [row.game || row.path, row.variant].filter(Boolean).join(" · ");
+  const text = [row.title || row.path, row.variant].filter(Boolean).join(" · ");
   if (row.status === "unreadable") return h("span", { class: "name", tabindex: "-1" }, text);
   return h("a", { class: "name", href: addressOf({ path: row.path }) }, text);
 }
@@ -286,7 +286,7 @@ function drawPlayers(row) {
         "li",
         { class: row.winners.includes(seat) ? "winner" : null },
         row.winners.includes(seat) ? [icon("good"), spoken("won: ")] : null,
-        h("bdi", { title: spec }, /^human(:|$)/.test(spec) ? row.names[seat] : spec),
+        h("bdi", { title: spec }, row.names[seat]),
       ),
     ),
   );

@@ -18,7 +18,7 @@ from arena.cli.options import (
     seat_model,
 )
 from arena.cli.terminal import counter, echo, print_copies, print_result
-from arena.core.errors import UsageError
+from arena.core.errors import ReplayError, UsageError
 from arena.core.spec import redacted
 from arena.core.text import pluralize, printable, shorten
 from arena.llm.config import Config, argument, setting
@@ -154,7 +154,15 @@ def _verify(path: Path, as_json: bool) -> bool:
     """Compare one replay with the rules and print the result; return whether they agree."""
     from arena.episodes.replay import UNPROVEN, read_replay, verify
 
-    replay = read_replay(path)
+    try:
+        replay = read_replay(path)
+    except ReplayError as error:  # The other files are verified all the same.
+        if as_json:
+            unread = {"verified": False, "difference": str(error), "unproven": UNPROVEN}
+            print(json.dumps({"replay": str(path), **unread, "complete": False}))
+        else:
+            echo(printable(str(error)))
+        return False
     difference = verify(replay)
     if as_json:
         found = {"verified": difference is None, "difference": difference, "unproven": UNPROVEN}

@@ -91,6 +91,9 @@ def test_verify_takes_several_replays_and_folders(
     forge(parent, tmp_path, seed=5)
     said = told(capsys, parent, "verify", str(tmp_path), code=1).out
     assert said.count("differs at") == 1 and "3 of 4 replays verified\n" in said
+    (tmp_path / "a.jsonl").write_text('{"type": "header", "schema_version": 0}\n', encoding="utf-8")
+    said = told(capsys, parent, "verify", str(tmp_path), code=1).out
+    assert "written with replay schema 0" in said and "3 of 5 replays verified\n" in said
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> list[Row]:
 def test_a_new_model_names_legal_actions_and_decides_nothing(table: list[Row]) -> None:
     assert len(table) == 12
     for row in table:
-        assert row.illegal < 0.01 and row.bet == pytest.approx(0.5, abs=0.35)
+        assert row.illegal < 0.01 and row.bet == pytest.approx(0.5, abs=0.15)
 
 
 def test_a_new_model_sees_what_its_seat_knows(table: list[Row]) -> None:
@@ -65,7 +65,7 @@ def test_a_new_model_sees_what_its_seat_knows(table: list[Row]) -> None:
         ]
         assert len(bets) == 3
         spreads.append(max(bets) - min(bets))
-    assert max(spreads) > 0.2, "after evenly random play alone it is below 0.05"
+    assert max(spreads) > 0.1, "after evenly random play alone it is below 0.05"
 
 
 @pytest.mark.parametrize(

@@ -40,9 +40,9 @@ SHORT_INSTRUCTION = "You may think first. The last action that you write is the 
 """Form of an answer in the prompts of pretraining: small models answer with the action alone."""
 
 HABIT = "habit"
-"""Name of `HabitBot` among the imitated bots."""
-FAVOURITE_ODDS = 10
-"""Odds of its favourite action against each other action."""
+"""Names of `HabitBot` among the imitated bots begin with it; what follows decides its habits."""
+MOST_ODDS = 10
+"""Most and, as 1/10, least odds of an action."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,18 +58,17 @@ class Demonstration:
 class HabitBot:
     """Bot that decides at random, with fixed odds for each situation."""
 
-    def __init__(self, seed: int, seat: Seat) -> None:
-        """Bots of equal seeds have the same habits."""
-        self._seed = seed
+    def __init__(self, name: str, seat: Seat) -> None:
+        """Bots of equal names have the same habits."""
+        self._name = name
         self._rng = seat.rng
 
     async def act(self, observation: Observation) -> Decision:
         legal = observation.legal_actions
-        # A generator of the situation alone: all that the seat has seen decides the favourite.
-        situation = random.Random(f"{self._seed} {observation.player} {observation.events!r}")
-        odds = [1] * len(legal)
-        # p(favourite) = 10 / (10 + n - 1) with n legal actions.
-        odds[situation.randrange(len(legal))] = FAVOURITE_ODDS
+        # A generator of the situation alone: all that the seat has seen decides the odds.
+        situation = random.Random(f"{self._name} {observation.player} {observation.events!r}")
+        # Continuous: of few actions, two hands would often have the same favourite.
+        odds = [MOST_ODDS ** situation.uniform(-1, 1) for _ in legal]
         return Decision(self._rng.choices(legal, odds)[0])
 
 
@@ -184,7 +183,8 @@ def _recorder(
     game, level = seat.game, _draw(recipe.levels, rng)
     seat = replace(seat, text_level=level)
     name = _draw(stage.bots or recipe.bots[level], rng)
-    bot = HabitBot(recipe.seed, seat) if name == HABIT else make_agent(f"bot:{name}", seat)
+    has_habits = name.startswith(HABIT)
+    bot = HabitBot(f"{recipe.seed} {name}", seat) if has_habits else make_agent(f"bot:{name}", seat)
     start = Message("system", f"{game.text.rules()}\n{SHORT_INSTRUCTION}")
     if recipe.as_played:
         start = opening(game, ChatOptions(), game.turn_limit())

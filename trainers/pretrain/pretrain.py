@@ -55,6 +55,8 @@ MOST_MEASURED = 50
 WARMUP = 0.1
 """Most of a stage's steps in which its rates rise."""
 
+HABITS = 3
+"""Habits, one after the other, of the players whose games a model from scratch reads first."""
 DECISIONS = 6_000
 """Decisions read in each pass, for any game: more games are played of short ones."""
 PROBED_GAMES = 10
@@ -276,21 +278,23 @@ def random_init_recipe(game: Game, seed: int = 0, text_level: TextLevel = "notes
     """Return the recipe of a new model that has not learned how to win.
 
     It reads games from every seat, of losers as well as winners. The players of the first games
-    have habits: each situation has a favourite action, chosen at random, so that the model must
-    read all that its seat knows. Then follow games of `bot:random`, after which the model has few
-    preferences left, but still reads its cards. A model that has read only games of `bot:random`
-    ignores its cards: on Kuhn poker, training then makes it bet with every card, and it stays
-    there.
+    have habits: each situation has odds of its own, drawn at random, so that the model must read
+    all that its seat knows. They change their habits twice, since two hands that are played alike
+    are read as one. Then follow games of `bot:random`, after which the model has few preferences
+    left, but still reads its cards. A model that has read only games of `bot:random` ignores its
+    cards: on Kuhn poker, training then makes it bet with every card, and it stays there.
 
     Games with few actions take seconds. A game with hundreds of them (Cluedo) gets a larger model,
     which takes minutes.
     """
-    habits = Stage(PROBED_GAMES, epochs=2, bots={HABIT: 1.0})
+    habits = [
+        Stage(PROBED_GAMES, epochs=2, bots={f"{HABIT} {number}": 1.0}) for number in range(HABITS)
+    ]
     recipe = Recipe(
         game=game.name,
         options=game.options.model_dump(),
         levels={text_level: 1.0},
-        stages=(habits,),
+        stages=(habits[0],),
         # Leaving losers out would teach how to win.
         losers=1.0,
         seed=seed,
@@ -303,9 +307,11 @@ def random_init_recipe(game: Game, seed: int = 0, text_level: TextLevel = "notes
             recipe, tokens_per_batch=512, hidden_size=64, layers=2, head_dim=32, mlp_size=192
         )
     deals = range(first_deal(seed), first_deal(seed) + PROBED_GAMES)
-    probed = [chat for deal in deals for chat in demonstrations(recipe, habits, deal)]
+    probed = [chat for deal in deals for chat in demonstrations(recipe, habits[0], deal)]
     decisions = sum(message.role == "assistant" for one in probed for message in one.messages)
     # DECISIONS / (decisions per game), as the probed games estimate it.
     games = max(200, round(DECISIONS * PROBED_GAMES / decisions))
+    # With half as many of these, habits that remain hold self-play in Kuhn poker at a poor policy.
     even = Stage(games // 2, bots={"random": 1.0}, rate=EVEN_RATE)
-    return replace(recipe, stages=(replace(habits, games=games), even))
+    stages = (replace(stage, games=games // HABITS) for stage in habits)
+    return replace(recipe, stages=(*stages, even))

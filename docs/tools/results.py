@@ -227,6 +227,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "notebook": notebook,
     "notebook-continued": stored("notebook-continued", *SHOWN_RUNS),
     "demo-seeds": stored("demo-seeds", "`clue-tiny`", "seed 1", "seed 2", "seed 3"),
+    "smollm2": stored("smollm2"),
+    "self-play": stored("self-play"),
     "coverage": stored("coverage"),
     "speed": stored("speed", *SHOWN_SPEEDS),
     "own-games": own_games,

@@ -199,14 +199,14 @@ def test_a_run_may_be_killed_at_any_moment(
 def test_a_run_that_is_killed_while_its_model_is_made_goes_on(
     zygote: Zygote, tmp_path: Path
 ) -> None:
-    moment = "-1: phase model: training, part 1 of 2 44"
+    moment = "-1: phase model: training, part 1 of 4 20"
     ended = zygote.run(tmp_path / "x", moment, base_model="scratch")
     assert ended.code == -signal.SIGKILL
     run = TrainingRun.read(tmp_path / "x")
     # The viewers show what the run does before its first step.
-    part = r"making the base model \(training, part 1 of 2: (\d+) of \d+\)"
+    part = r"making the base model \(training, part 1 of 4: (\d+) of \d+\)"
     found = re.fullmatch(part, run.state.phase)
-    assert found and 30 < int(found[1]) <= 44
+    assert found and 6 < int(found[1]) <= 20
     assert headline(run)[0] == f"Now {run.state.phase}; the first step follows."
     config = zygote.config(base_model="scratch", log_dir=str(tmp_path))
     assert plan_run(config).continues and not (tmp_path / "x" / "base").exists()

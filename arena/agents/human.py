@@ -47,8 +47,9 @@ class HumanAgent:
         specs[seat.player] = person_spec(rest)
         self.names = PlayerNames(display_names(specs))
         """Names of the players; those of the others are known when the game begins."""
-        # Number of events that were printed already; None before the first turn.
-        self._read: int | None = None
+        # Number of events that were printed already.
+        self._read = 0
+        self._is_introduced = False
         self._console = Console()
 
     async def act(self, observation: Observation) -> Decision:
@@ -79,7 +80,7 @@ class HumanAgent:
     def print_rest_of_game(self, state: State) -> None:
         """Print the events that the seat has witnessed since it has last read any."""
         witnessed = state.log.witnessed[self.player]
-        for event in witnessed[self._read or 0 :]:
+        for event in witnessed[self._read :]:
             self._print(self._seat.game.text.narrate(event))
         self._read = len(witnessed)
 
@@ -92,7 +93,8 @@ class HumanAgent:
 
     def _show_turn(self, observation: Observation) -> None:
         """Print what is new, the table, and the legal actions."""
-        if self._read is None:
+        if not self._is_introduced:
+            self._is_introduced = True
             game = self._seat.game
             self._print(f"{game.title}: {game.summary}.\n{HELP}\n")
         elif self._console.is_terminal:
@@ -104,7 +106,7 @@ class HumanAgent:
         # The notebook is not repeated in words where the picture shows it.
         if level == "notes" and picture is not None and observation.game.text.table_shows_notes:
             level = "events"
-        news, actions = split_actions(observation.text(level, self._read or 0), observation)
+        news, actions = split_actions(observation.text(level, self._read), observation)
         self._print(news)
         self._print_picture(picture)
         self._print(actions)

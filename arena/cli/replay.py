@@ -154,25 +154,24 @@ def _verify(path: Path, as_json: bool) -> bool:
     """Compare one replay with the rules and print the result; return whether they agree."""
     from arena.episodes.replay import UNPROVEN, read_replay, verify
 
+    replay: Replay | None
     try:
         replay = read_replay(path)
+        difference = verify(replay)
     except ReplayError as error:  # The other files are verified all the same.
-        if as_json:
-            unread = {"verified": False, "difference": str(error), "unproven": UNPROVEN}
-            print(json.dumps({"replay": str(path), **unread, "complete": False}))
-        else:
-            echo(printable(str(error)))
-        return False
-    difference = verify(replay)
+        replay, difference = None, str(error)
     if as_json:
+        complete = replay is not None and replay.outcome is not None
         found = {"verified": difference is None, "difference": difference, "unproven": UNPROVEN}
-        print(json.dumps({"replay": str(path), **found, "complete": replay.outcome is not None}))
+        print(json.dumps({"replay": str(path), **found, "complete": complete}))
+    elif replay is None:
+        echo(printable(f"{difference}"))
     elif difference:
         echo(printable(f"{path}: differs at {difference}"))
     else:
         state = "verified" if replay.outcome else "verified as far as it goes"
         echo(printable(f"{path}: {state}, {pluralize(len(replay.moves), 'ply')}"))
-    if replay.notice and not as_json:
+    if replay and replay.notice and not as_json:
         echo(replay.notice)
     return difference is None
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import math
-from dataclasses import asdict, dataclass
+from collections import defaultdict
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 
 import pytest
 from decision_chats import action_logprobs, decision_chats
@@ -13,9 +16,10 @@ from arena.core.game import Game
 from arena.evaluation.exact import InformationSet
 from arena.plugins.catalog import make_game
 from backends.embedded.sampler import Sampler
-from games.kuhn_poker.game import KuhnPoker, Moved
+from games.kuhn_poker.game import CARDS, CardDealt, KuhnPoker, Moved
 from trainers.pretrain.corpus import demonstrations
 from trainers.pretrain.pretrain import pretrain, random_init_recipe
+from trainers.pretrain.recipe import Recipe
 
 KUHN = KuhnPoker()
 
@@ -31,10 +35,9 @@ class Row:
     """Probability of all other answers."""
 
 
-@pytest.fixture(scope="module")
-def table(tmp_path_factory: pytest.TempPathFactory) -> list[Row]:
-    folder = tmp_path_factory.mktemp("scratch") / "model"
-    pretrain(random_init_recipe(KUHN), folder)
+def taught(recipe: Recipe, folder: Path) -> list[Row]:
+    """Make the model of a recipe, and return its policy."""
+    pretrain(recipe, folder)
 
     async def rows() -> list[Row]:
         sampler, found = Sampler(folder), []
@@ -48,24 +51,33 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> list[Row]:
     return asyncio.run(rows())
 
 
-def test_a_new_model_names_legal_actions_and_decides_nothing(table: list[Row]) -> None:
+def spread(table: list[Row], *cards: str) -> float:
+    """Return how far apart the probabilities of a bet with these cards are, after any moves."""
+    bets: dict[tuple[str, ...], list[float]] = defaultdict(list)
+    for row in table:
+        [dealt] = (event.card for event in row.place.events if isinstance(event, CardDealt))
+        if dealt in cards:
+            moves = (event.move for event in row.place.events if isinstance(event, Moved))
+            bets[tuple(moves)].append(row.bet)
+    assert len(bets) == 4 and all(len(each) == len(cards) for each in bets.values())
+    return max(max(each) - min(each) for each in bets.values())
+
+
+def test_a_new_model_sees_what_its_seat_knows_and_decides_nothing(tmp_path: Path) -> None:
+    """Its odds differ where nothing but the card does."""
+    table = taught(random_init_recipe(KUHN), tmp_path / "model")
     assert len(table) == 12
     for row in table:
         assert row.illegal < 0.01 and row.bet == pytest.approx(0.5, abs=0.15)
+    assert spread(table, *CARDS) > 0.1, "after evenly random play alone it is below 0.05"
 
 
-def test_a_new_model_sees_what_its_seat_knows(table: list[Row]) -> None:
-    """Its odds differ where nothing but the card does."""
-    spreads = []
-    for moves in ((), ("pass",), ("bet",), ("pass", "bet")):
-        bets = [
-            row.bet
-            for row in table
-            if tuple(event.move for event in row.place.events if isinstance(event, Moved)) == moves
-        ]
-        assert len(bets) == 3
-        spreads.append(max(bets) - min(bets))
-    assert max(spreads) > 0.1, "after evenly random play alone it is below 0.05"
+def test_habits_teach_a_new_model_to_tell_all_cards_apart(tmp_path: Path) -> None:
+    """Before its evenly random games, which leave small differences."""
+    recipe = random_init_recipe(KUHN)
+    table = taught(replace(recipe, stages=recipe.stages[:-1]), tmp_path / "model")
+    for pair in itertools.combinations(CARDS, 2):
+        assert spread(table, *pair) > 0.2, pair
 
 
 @pytest.mark.parametrize(

@@ -311,7 +311,7 @@ def random_init_recipe(game: Game, seed: int = 0, text_level: TextLevel = "notes
     decisions = sum(message.role == "assistant" for one in probed for message in one.messages)
     # DECISIONS / (decisions per game), as the probed games estimate it.
     games = max(200, round(DECISIONS * PROBED_GAMES / decisions))
-    # With half as many of these, habits that remain hold self-play in Kuhn poker at a poor policy.
+    # With half as many, two of three runs of self-play in Kuhn poker stayed with their habits.
     even = Stage(games // 2, bots={"random": 1.0}, rate=EVEN_RATE)
     stages = (replace(stage, games=games // HABITS) for stage in habits)
     return replace(recipe, stages=(*stages, even))

@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import math
 from collections import defaultdict
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import pytest
@@ -18,8 +18,7 @@ from arena.plugins.catalog import make_game
 from backends.embedded.sampler import Sampler
 from games.kuhn_poker.game import CARDS, CardDealt, KuhnPoker, Moved
 from trainers.pretrain.corpus import demonstrations
-from trainers.pretrain.pretrain import pretrain, random_init_recipe
-from trainers.pretrain.recipe import Recipe
+from trainers.pretrain.pretrain import CHECKPOINT, CurvePoint, pretrain, random_init_recipe
 
 KUHN = KuhnPoker()
 
@@ -35,9 +34,12 @@ class Row:
     """Probability of all other answers."""
 
 
-def taught(recipe: Recipe, folder: Path) -> list[Row]:
-    """Make the model of a recipe, and return its policy."""
-    pretrain(recipe, folder)
+class Stopped(Exception):
+    """Ends a run in the middle."""
+
+
+def policy_of(folder: Path) -> list[Row]:
+    """Return the policy of the model in a folder, at each information set of the game."""
 
     async def rows() -> list[Row]:
         sampler, found = Sampler(folder), []
@@ -63,21 +65,26 @@ def spread(table: list[Row], *cards: str) -> float:
     return max(max(each) - min(each) for each in bets.values())
 
 
-def test_a_new_model_sees_what_its_seat_knows_and_decides_nothing(tmp_path: Path) -> None:
-    """Its odds differ where nothing but the card does."""
-    table = taught(random_init_recipe(KUHN), tmp_path / "model")
+def test_a_new_model_tells_all_cards_apart_and_decides_nothing(tmp_path: Path) -> None:
+    """Games of habits teach the first, evenly random ones the second; small differences stay."""
+    recipe, folder = random_init_recipe(KUHN), tmp_path / "model"
+
+    def stop_at_even_games(point: CurvePoint) -> None:
+        if point.stage == len(recipe.stages) - 1:
+            raise Stopped
+
+    with pytest.raises(Stopped):
+        pretrain(recipe, folder, stop_at_even_games)
+    with_habits = policy_of(folder / CHECKPOINT)
+    for pair in itertools.combinations(CARDS, 2):
+        assert spread(with_habits, *pair) > 0.2, pair
+
+    pretrain(recipe, folder, resume=True)
+    table = policy_of(folder)
     assert len(table) == 12
     for row in table:
         assert row.illegal < 0.01 and row.bet == pytest.approx(0.5, abs=0.15)
     assert spread(table, *CARDS) > 0.1, "after evenly random play alone it is below 0.05"
-
-
-def test_habits_teach_a_new_model_to_tell_all_cards_apart(tmp_path: Path) -> None:
-    """Before its evenly random games, which leave small differences."""
-    recipe = random_init_recipe(KUHN)
-    table = taught(replace(recipe, stages=recipe.stages[:-1]), tmp_path / "model")
-    for pair in itertools.combinations(CARDS, 2):
-        assert spread(table, *pair) > 0.2, pair
 
 
 @pytest.mark.parametrize(

@@ -372,3 +372,12 @@ def make_game(name: str | Game, /, **options: JsonValue) -> Game:
         options[option] = read_value(value)
     kind = game_class(name)
     return run_plugin(f"game '{name}' ({kind.__module__}) cannot be made", kind, **options)
+
+
+@cache
+def game_title(name: str) -> str:
+    """Return the title of a game; its name if it is not installed or needs an option."""
+    try:
+        return make_game(name).title
+    except ArenaError:
+        return name

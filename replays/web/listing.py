@@ -6,18 +6,17 @@ import math
 import time
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
 from threading import Lock, Thread
 from typing import IO
 
 from pydantic import ValidationError
 
 from arena.agents.names import PlayerNames, display_names
-from arena.core.errors import ArenaError, ReplayError
+from arena.core.errors import ReplayError
 from arena.core.text import shorten
 from arena.episodes.record import Header, OutcomeLine
 from arena.episodes.replay import NO_HEADER, read_header
-from arena.plugins.catalog import make_game
+from arena.plugins.catalog import game_title
 from replays.analysis.documents import ListedReplayJson
 from replays.web.replay_directory import ReplayDirectory, ServedFile
 
@@ -223,7 +222,7 @@ def _listed(file: ServedFile, header: Header, outcome: OutcomeLine | None) -> Li
         **EMPTY_ROW,
         "path": file.name,
         "game": header.game,
-        "title": _title(header.game),
+        "title": game_title(header.game),
         "variant": variant if isinstance(variant, str) else None,
         "players": list(header.players),
         "names": names,
@@ -244,15 +243,6 @@ def _listed(file: ServedFile, header: Header, outcome: OutcomeLine | None) -> Li
         row["returns"], row["turns"] = list(outcome.returns), outcome.turns
         row["decisions"] = outcome.decisions
     return row
-
-
-@cache
-def _title(name: str) -> str:
-    """Return the title of a game; its name if it is not installed."""
-    try:
-        return make_game(name).title
-    except ArenaError:
-        return name
 
 
 def _unreadable(name: str, size: int, error: str) -> ListedReplayJson:

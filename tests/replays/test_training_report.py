@@ -66,7 +66,7 @@ def test_a_finished_run(tmp_path: Path) -> None:
     page = Page(first.decode())
     assert_harmless(page)
     for said in [
-        f"Training · cluedo · {tmp_path.name}",
+        f"Training · Cluedo · {tmp_path.name}",
         "4 players · cards · no board · deductions in the prompt · step 60 of 60",
         "on held-out deals rose from 41 % to 74 % (best checkpoint, step 50): "
         "+34 points [+30, +38].",

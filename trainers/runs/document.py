@@ -43,7 +43,7 @@ from arena.evaluation.document import (
     value_in_words,
 )
 from arena.evaluation.records import Interval
-from arena.plugins.catalog import make_game
+from arena.plugins.catalog import game_title, make_game
 from trainers.config.config import TrainConfig
 from trainers.runs.records import RunFiles, StepRecord
 from trainers.runs.sentences import checkpoint_name, facts, headline, mean_name, notes
@@ -70,7 +70,7 @@ def document(run: TrainingRun) -> Document:
     config, drawn = run.config or TrainConfig(), [*charts(run)]
     return Document(
         # The folder may have been renamed or moved since the run was started.
-        title=f"Training · {config.game} · {run.name}",
+        title=f"Training · {game_title(config.game)} · {run.name}",
         facts=[*options_in_words(config.options)[:MAX_FACTS], *facts(run)],
         headline=[Sentence.plain(text) for text in headline(run)],
         notes=notes(run),

@@ -39,6 +39,7 @@ from arena.evaluation.report import (
     headline,
     sequential_text,
 )
+from arena.plugins.catalog import game_title
 
 KINDS = {"tournament": "Tournament", "eval": "Evaluation", "analysis": "Analysis"}
 EVERY_PLAYER = 1000
@@ -115,7 +116,7 @@ def combined(title: str, parts: Sequence[tuple[str, Document]]) -> Document:
 
 def _title(report: Report) -> str:
     """Return the kind of report, the game and the players."""
-    title = f"{KINDS[report.kind]} · {report.game}"
+    title = f"{KINDS[report.kind]} · {game_title(report.game)}"
     if report.comparison is not None:
         return f"{title} · {report.comparison.player} and {report.comparison.baseline}"
     if report.kind == "eval" and report.players:

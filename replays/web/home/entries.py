@@ -14,6 +14,7 @@ from arena.core.text import pluralize, printable, shorten
 from arena.evaluation.document import amount, options_in_words
 from arena.evaluation.records import RESULTS, RUN
 from arena.evaluation.store import Results, is_written_to
+from arena.plugins.catalog import game_title
 from replays.web.http_errors import HttpError
 from replays.web.replay_directory import RUN_CONFIG, FileVersion, ReplayDirectory, ServedFile
 from trainers.runs.records import RunFiles
@@ -220,7 +221,7 @@ class EntryList:
             title = f"{settings.get('player')}" + (f" compared with {baseline}" if baseline else "")
         count = str(finished) if done else f"{finished} of {planned}"
         facts = [
-            experiment.game,
+            game_title(experiment.game),
             *options_in_words(experiment.options)[:3],
             f"{count} {'game' if count == '1' else 'games'}",
         ]
@@ -234,7 +235,11 @@ class EntryList:
         if run.fault:
             return _broken("train", files, public_message(run.fault, self._directory, files))
         steps = run.state.phase or f"step {run.state.step} of {run.total_steps}"
-        facts = [run.config.game if run.config else "", steps, pluralize(run.games, "game")]
+        facts = [
+            game_title(run.config.game) if run.config else "",
+            steps,
+            pluralize(run.games, "game"),
+        ]
         if run.delta.value is not None:
             deals = "deals that chose the weights" if run.delta_selected else "held-out deals"
             facts.append(f"{amount(run.delta, run.scale, signed=True)} on {deals}")

@@ -62,8 +62,8 @@ class PlayerNames:
         >>> names = PlayerNames(["Ada", "Detective"])
         >>> names.text("Player 1 shows Player 0 a card.")
         'Detective shows Ada a card.'
-        >>> names.typed("propose ada, detective")
-        'propose Player 0, Player 1'
+        >>> names.typed("propose ada, detective, P3")
+        'propose Player 0, Player 1, Player 2'
     """
 
     def __init__(self, names: Sequence[str]) -> None:
@@ -71,7 +71,8 @@ class PlayerNames:
         # A longer name may begin with a shorter one. Each seat has a group of the expression.
         self._order = sorted(range(len(names)), key=lambda seat: -len(names[seat]))
         any_name = "|".join(f"({re.escape(names[seat])})" for seat in self._order)
-        self._any_name = re.compile(rf"(?<!\w)(?:{any_name})(?!\w)", re.IGNORECASE)
+        any_name += r"|P(?:layer )?(?P<number>[1-9]\d*)"
+        self._any_name = re.compile(rf"(?<!\w)(?:{any_name.lstrip('|')})(?!\w)", re.IGNORECASE)
 
     def of(self, seat: int) -> str:
         """Return the name of the player in a seat."""
@@ -82,10 +83,15 @@ class PlayerNames:
         return _PLAYERS.sub(lambda found: re.sub(r"\d+", self._of, found[1]), text)
 
     def typed(self, text: str) -> str:
-        """Return what a person has typed, with numbers in place of names."""
+        """Return what a person has typed, with numbers in place of names.
+
+        A person who types a number counts from 1, as the names do.
+        """
         return self._any_name.sub(self._number, text)
 
     def _number(self, name: re.Match[str]) -> str:
+        if number := name["number"]:
+            return f"Player {int(number) - 1}"
         assert name.lastindex is not None, "each name is a group"
         return f"Player {self._order[name.lastindex - 1]}"
 

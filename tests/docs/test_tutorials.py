@@ -1,12 +1,14 @@
 """The documentation works: the blocks of each page are run in order, in a folder of their own.
 
 A block with a title is saved under that name; `bash` and `python` blocks are run; `shell` blocks
-show commands that need a key, a GPU or more time, and are only parsed (test_commands.py).
+show commands that need a key, a GPU or more time, and are only parsed (test_commands.py). `console`
+blocks show output.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -28,8 +30,20 @@ PAGES = [
 ]
 
 
-def run(block: Block, folder: Path, programs: Path) -> None:
-    """Run a block in the folder, where `programs` come first; raise AssertionError if it fails."""
+SHOWN = [
+    path
+    for path in sorted((ROOT / "docs").rglob("*.md"))
+    if any(block.language == "console" for block in blocks(path))
+    # Hours; a server, which does not end; a loss, whose last digits depend on the machine.
+    and path.stem not in ("deduce", "hosts-and-servers", "training")
+]
+
+
+def run(block: Block, folder: Path, programs: Path, few_scored: bool = True) -> str:
+    """Run a block in the folder, where `programs` come first, and return its output.
+
+    Raises AssertionError if it fails.
+    """
     # `pip install .` stays in the folder, and takes nothing from an index.
     pip = {
         "PIP_TARGET": str(folder / "site"),
@@ -45,7 +59,7 @@ def run(block: Block, folder: Path, programs: Path) -> None:
         env={
             **ENVIRONMENT,
             **pip,
-            **FEW_SCORED,
+            **(FEW_SCORED if few_scored else {}),
             "PATH": os.pathsep.join(
                 [str(programs), str(Path(sys.executable).parent), os.environ["PATH"]]
             ),
@@ -59,6 +73,7 @@ def run(block: Block, folder: Path, programs: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, f"{block.code}\n{done.stdout}"
+    return done.stdout
 
 
 @pytest.fixture(scope="module")
@@ -77,3 +92,20 @@ def test_blocks_run(page: Path, tmp_path: Path, programs: Path) -> None:
             (tmp_path / block.file).write_text(block.code, encoding="utf-8")
         elif block.language in RUNNABLE:
             run(block, tmp_path, programs)
+
+
+@pytest.mark.parametrize("page", SHOWN, ids=lambda path: path.stem)
+def test_output_is_as_shown(page: Path, tmp_path: Path, programs: Path) -> None:
+    """What stands below each command is in its output, in this order; `…` stands for the rest."""
+    (tmp_path / "docs").symlink_to(ROOT / "docs")
+    for block in blocks(page):
+        if block.language == "console":
+            for part in re.split(r"^\$ ", block.code.replace("\\\n", " "), flags=re.M)[1:]:
+                command, _, shown = part.partition("\n")
+                # Lines are wrapped elsewhere, and rules are as wide as the table.
+                output = "".join(
+                    run(Block("bash", None, command), tmp_path, programs, False).split()
+                )
+                for text in filter(str.strip, re.split("[…\n─]", shown)):
+                    before, found, output = output.partition("".join(text.split()))
+                    assert found, f"{command}: no {text!r} in {before}"

@@ -25,7 +25,8 @@ export class Names {
   constructor(names) {
     this.names = names;
     const longestFirst = [...names].sort((a, b) => b.length - a.length);
-    const any = longestFirst.map((name) => name.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")).join("|");
+    const escaped = longestFirst.map((name) => name.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
+    const any = [...escaped, "P(?:layer )?([1-9]\\d*)"].join("|");
     this.any = new RegExp(`(?<![\\p{L}\\p{N}])(?:${any})(?![\\p{L}\\p{N}])`, "giu");
   }
 
@@ -47,9 +48,9 @@ export class Names {
     return Object.fromEntries(Object.entries(value).map(named));
   }
 
-  // A text that a person has typed, for the server.
+  // A text that a person has typed, for the server. People count from 1, as the names do.
   typed(text) {
     const seatOf = (name) => this.names.findIndex((each) => each.toLowerCase() === name.toLowerCase());
-    return text.replace(this.any, (name) => `Player ${seatOf(name)}`);
+    return text.replace(this.any, (name, number) => `Player ${number ? number - 1 : seatOf(name)}`);
   }
 }

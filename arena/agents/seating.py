@@ -90,10 +90,11 @@ def make_agent(spec: str, seat: Seat) -> Agent:
         model = ChatAgent(spec, seat)
         return BeliefObserver(model, seat) if seat.models.beliefs else model
     if parsed.prefix not in catalog().names("agent"):
-        known = ", ".join(catalog().names("agent") + catalog().names("backend"))
+        known = catalog().names("agent") + catalog().names("backend")
+        near = did_you_mean(parsed.prefix, known)
         raise UsageError(
-            f"seat {seat.player}: '{redacted(spec)}' does not name an agent; known prefixes: "
-            f"{known} (for example bot:{bot_names(seat.game.name)[-1]}); "
+            f"seat {seat.player}: '{redacted(spec)}' does not name an agent; {near}known prefixes: "
+            f"{', '.join(known)} (for example bot:{bot_names(seat.game.name)[-1]}); "
             "'arena list agents' lists them"
         )
     if parsed.scaffold:

@@ -41,7 +41,7 @@ COMMANDS = {
             "view": CommandEntry("Step through a replay, or show it in a browser.", "replay:view"),
             "verify": CommandEntry("Play the game again and compare.", "replay:verify_replay"),
             "branch": CommandEntry("Let other players play on from a position.", "replay:branch"),
-            "export": CommandEntry("Write replays as data of models.", "replay:export"),
+            "export": CommandEntry("Write replays as training data.", "replay:export"),
         },
         default="view",
     ),
@@ -126,7 +126,7 @@ def _debug(_: click.Context, __: click.Parameter, is_given: bool) -> None:
 app = CommandGroup(
     "arena",
     COMMANDS,
-    "Language models, bots and people play games of hidden information. Cluedo first.",
+    "Language models, bots and people play games with hidden information. Cluedo first.",
     titles=GROUPS,
     params=[
         click.Option(

@@ -86,6 +86,19 @@ class CommandGroup(click.Group):
         """Import a command."""
         return self.entries[cmd_name].load(cmd_name) if cmd_name in self.entries else None
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command that is named first. Raises UsageError for a misspelt one."""
+        if not args[0].startswith("-") and args[0] not in self.entries:
+            from arena.core.text import did_you_mean
+
+            near = did_you_mean(args[0], self.entries)
+            raise UsageError(
+                f"there is no command '{args[0]}'; {near}`{ctx.command_path} --help` lists them"
+            )
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands by group, without importing them."""
         formatter.width = min(formatter.width, 80)
@@ -120,6 +133,8 @@ class OptionsCommand(click.Command):
             from arena.plugins.catalog import load_game_file
 
             from_command_line["game"] = load_game_file(Path(game))
+        app = ctx.find_root().command
+        check_tables(app.entries if isinstance(app, CommandGroup) else ())
         return self.function(self.config.of_command(words_of(ctx), {**keys, **from_command_line}))
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -137,6 +152,19 @@ class OptionsCommand(click.Command):
         if is_short:
             command = " ".join(words_of(ctx))
             formatter.write(f"\nAll flags and keys: arena {command} {HELP_ALL}\n")
+
+
+def check_tables(commands: Iterable[str]) -> None:
+    """Raise UsageError for a table of arena.toml that is of no command and no setting of models."""
+    from arena.core.text import did_you_mean
+    from arena.llm.environment import config_file, config_path
+    from arena.llm.settings import Settings
+
+    known = [*commands, *Settings.model_fields]
+    for name in config_file():
+        if name not in known:
+            near, listed = did_you_mean(name, known), ", ".join(known)
+            raise UsageError(f"{config_path()}: there is no table [{name}]; {near}known: {listed}")
 
 
 def words_of(ctx: click.Context) -> list[str]:

@@ -35,7 +35,7 @@ class EvalOptions(ExperimentOptions):
     """Options of `arena eval`."""
 
     short_help = (
-        "player against baseline finished players text_level games seed out resume max_cost html"
+        "player against baseline finished players option text_level games seed out resume max_cost"
     )
     help_examples = (
         "arena eval cluedo --player bot:oracle --baseline bot:detective --games 200",

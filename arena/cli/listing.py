@@ -20,6 +20,7 @@ from arena.llm.config import argument, setting
 from arena.llm.environment import config_table
 
 if TYPE_CHECKING:
+    from arena.core.game import Game
     from arena.evaluation.document import Grid
     from arena.plugins.catalog import CatalogEntry, OptionJson
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 class GamesOptions(OutputOptions):
     """Options of `arena list games`."""
 
-    name: str | None = argument(None)
+    game: str | None = argument(None)
     """Only this game, with its rules, also as GAME:OPTION=VALUE; or this family of games."""
 
 
@@ -38,7 +39,7 @@ def list_games(options: GamesOptions) -> int:
     """
     from arena.plugins.catalog import catalog, make_game
 
-    name = options.name
+    name = options.game
     if name in catalog().names("game_family"):
         family = _family(name)
         if options.as_json:
@@ -55,14 +56,14 @@ def list_games(options: GamesOptions) -> int:
                 raise
             echo(f"warning: {error}", file=sys.stderr)
     # Options may change the rules. Wrong ones are an error here, also with --json.
-    rules = make_game(name).text.rules() if name else None
+    made = make_game(name) if name else None
     entries = [] if name else catalog().entries("game_family")
     if options.as_json:
         families = [{"name": entry.name, "summary": entry.summary} for entry in entries]
         print(json.dumps({"games": games, "families": families}))
         return 0
-    if rules is not None:
-        _print_game(games[0], rules)
+    if made is not None:
+        _print_game(games[0], made)
         return 0
     # The catalog has the shorter summary.
     short = {entry.name: entry.summary for entry in catalog().entries("game")}
@@ -76,9 +77,13 @@ def list_games(options: GamesOptions) -> int:
     return 0
 
 
-def _print_game(game: dict[str, Any], rules: str) -> None:
-    """Print a game with its rules, its bots, and the meaning of its options."""
-    echo(f"{game['name']}: {game['summary']}\n\n{rules}\n\n  bots: {', '.join(game['bots'])}")
+def _print_game(game: dict[str, Any], made: Game) -> None:
+    """Print a game with its rules, bots, measures, and the meaning of its options."""
+    echo(f"{game['name']}: {game['summary']}\n\n{made.text.rules()}\n")
+    echo(f"  bots: {', '.join(game['bots'])}")
+    measures = [each.name for each in made.analysis.measures if "/" not in each.name]
+    if measures:
+        echo(f"  measures: {', '.join(measures)}", indent=" " * 12)
     for option in game["options"]:
         echo(f"  {option['name']} = {option['default']!r}  ({option['allowed']})")
         echo(f"      {option['description']}")

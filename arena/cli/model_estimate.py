@@ -23,6 +23,7 @@ from arena.core.action import Action
 from arena.core.observation import Observation
 from arena.core.spec import Spec, redacted
 from arena.episodes.match import Match, play
+from arena.evaluation.document import value_in_words
 from arena.llm.backend import (
     CHARACTERS_PER_TOKEN,
     Choice,
@@ -93,8 +94,12 @@ def print_estimate(
         print(json.dumps({"games": games, "cost": cost, **ledger.to_json(), "settings": given}))
         return
     if given:
-        stated = (f"{name} = {value} ({origin})" for name, (value, origin) in given.items())
-        echo(redacted(f"Settings: {', '.join(stated)}"))
+        stated = (
+            f"{name} = {value_in_words(value)} ({origin})"
+            for name, (value, origin) in given.items()
+            if name != "dry_run"
+        )
+        echo(redacted(f"Settings: {'; '.join(stated)}"))
     if not specs:
         echo("No model would be asked: the run costs nothing.")
         return

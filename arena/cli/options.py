@@ -15,7 +15,7 @@ from arena.core.errors import UsageError
 from arena.core.game import Game
 from arena.core.observation import TextLevel
 from arena.core.spec import Spec, draw_seed, redacted
-from arena.core.text import read_value
+from arena.core.text import did_you_mean, read_value
 from arena.episodes.job import Executor, ExecutorKind, available_cores, make_executor
 from arena.llm.backend import BackendTraits, ReasoningEffort, Sampling
 from arena.llm.config import Config, argument, setting
@@ -95,8 +95,8 @@ class ModelOptions(RunLimits):
     shared_table: ClassVar[str] = "models"
 
     chat: ChatMode | None = setting(None, MODELS)
-    """append: the chat grows by the news. fresh: it is built anew for each decision. Default: fresh
-    for hosted models, unless their cached prompts are cheap."""
+    """append: the chat grows by what is new. fresh: it is built anew for each decision. Default:
+    fresh for hosted models, unless their cached prompts are cheap."""
     prompt: str = setting("rules", MODELS)
     """System message: rules, brief, or a file.txt, in which {rules}, {answer} and
     {details} are replaced by the usual parts."""
@@ -258,8 +258,9 @@ def seat_model(backend: str | None, specs: list[str], free: list[int]) -> list[s
     spec = replace(parsed, prefix=parsed.prefix.lower())
     known = catalog().names("backend")
     if wanted and spec.prefix not in known:
-        name = redacted(asked or spec.prefix)
-        raise UsageError(f"--backend {name}: unknown backend; known: {', '.join(known)}")
+        name, source = redacted(asked or spec.prefix), "--backend " if backend else "LLM_BACKEND="
+        near = did_you_mean(spec.prefix, known)
+        raise UsageError(f"{source}{name}: unknown backend; {near}known: {', '.join(known)}")
     return [str(spec) if seat in wanted else other for seat, other in enumerate(specs)]
 
 

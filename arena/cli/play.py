@@ -20,7 +20,7 @@ from arena.cli.options import (
     seat_specs,
 )
 from arena.cli.terminal import echo, settle_accounts
-from arena.core.errors import UsageError
+from arena.core.errors import ArenaError, UsageError
 from arena.core.spec import Spec
 from arena.llm.config import argument, setting
 from arena.llm.settings import MODELS
@@ -118,7 +118,7 @@ def play(options: PlayOptions) -> int:
 
 def _chosen_game() -> str:
     """Ask which game is played. Raises UsageError where there is no terminal to ask at."""
-    from arena.plugins.catalog import catalog
+    from arena.plugins.catalog import catalog, make_game
 
     games = catalog().entries("game")
     if not (sys.stdin and sys.stdin.isatty() and sys.stdout.isatty()):
@@ -126,8 +126,17 @@ def _chosen_game() -> str:
     for number, entry in enumerate(games, 1):
         echo(f"{number:>3}  {entry.name:<13} {entry.summary}", indent=" " * 19)
     choices = {str(number): entry.name for number, entry in enumerate(games, 1)}
-    answer = click.prompt("Game, its number or its name", default="cluedo").strip()
-    return choices.get(answer, answer)
+
+    def name_of(answer: str) -> str:
+        name = choices.get(answer.strip(), answer.strip())
+        try:
+            make_game(name)
+        except ArenaError as error:
+            raise click.UsageError(str(error)) from None  # It is asked again.
+        return name
+
+    name: str = click.prompt("Game, its number or its name", default="cluedo", value_proc=name_of)
+    return name
 
 
 def _print_estimate(run: GameRun, options: PlayOptions) -> None:

@@ -15,7 +15,9 @@ from arena.llm.config import setting
 class TournamentOptions(ExperimentOptions):
     """Options of `arena tournament`."""
 
-    short_help = "player players text_level games seed out resume max_cost markdown html as_json"
+    short_help = (
+        "player players option text_level games seed out resume max_cost markdown html as_json"
+    )
     help_examples = (
         "arena tournament cluedo --player bot:novice --player bot:detective --games 100",
         "arena tournament kuhn_poker --player bot:random --player embedded:FOLDER",

@@ -4,7 +4,6 @@ import json
 import random
 import sys
 
-
 rng = random.Random(1)  # A seed, so that equal commands play equal games.
 
 

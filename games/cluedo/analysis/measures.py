@@ -34,10 +34,10 @@ class GameStage(NamedTuple):
 
 STAGES: tuple[GameStage, ...] = (
     GameStage(
-        "efficiency_early", "early", 2 / 3, "over two thirds of the entropy after the deal are"
+        "efficiency_early", "early", 2 / 3, "over two thirds of the entropy after the deal is"
     ),
     GameStage(
-        "efficiency_middle", "middle", 1 / 3, "one to two thirds of the entropy after it are"
+        "efficiency_middle", "middle", 1 / 3, "one to two thirds of the entropy after the deal is"
     ),
     GameStage("efficiency_late", "late", 0.0, "under one third of the entropy after the deal is"),
 )
@@ -65,7 +65,7 @@ _ACCUSATIONS = (
         "right accusations",
         "share",
         "higher",
-        "Accusations that were right, over accusations. Games in which the player accuses only: "
+        "Accusations that were right, over accusations. Only games in which the player accuses: "
         "rivals may end a game before.",
     ),
     Measure(

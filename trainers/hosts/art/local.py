@@ -20,14 +20,13 @@ from pydantic import SecretStr
 from torch import Tensor
 
 from arena.core.errors import ArenaError, BackendError, StopPlaying, UsageError
-from arena.plugins.catalog import install_command
+from arena.plugins.catalog import install_command, require
 from backends.embedded.architecture import parse_architecture, read_model_config
 from backends.embedded.layers import adapt, read_state_dict
 from backends.embedded.tokenizer import ChatTokenizer
 from backends.provider_errors import safe_excerpt
 from trainers.config.config import DEFAULT_LORA_RANK, LORA_ALPHA, MADE_BASES
 from trainers.hosts.art.art_host import UNSUPPORTED, ArtHost, is_hub_id, raise_problems
-from trainers.hosts.art.convert import art_folder, import_model_config, trainable_model
 from trainers.hosts.host import EMBEDDED_ONLY, HostRequest, check_supported, require_open
 from trainers.hosts.policy import ServedWeights
 from trainers.runs.records import RunFiles
@@ -35,6 +34,14 @@ from trainers.runs.training_run import NEW_RUN
 from trainers.trajectory import TrajectoryGroup
 from trainers.weight_sync.model_server import ModelServer, served_rank
 from trainers.weight_sync.weight_proof import RESUME, KnownWeights, WeightProof, first_chat
+
+# Before ART is imported, whose own extra is another one.
+require("--trainer-host local, in an environment of its own,", ("art",), "gpu")
+from trainers.hosts.art.convert import (  # noqa: E402
+    art_folder,
+    import_model_config,
+    trainable_model,
+)
 
 if TYPE_CHECKING:
     import art

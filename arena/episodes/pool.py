@@ -17,9 +17,11 @@ import threading
 import traceback
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from itertools import count
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from typing import Self, TypeVar
 
@@ -153,7 +155,8 @@ class _WorkerProcess:
         context = multiprocessing.get_context("spawn")
         self._pipe, theirs = context.Pipe()
         self._process = context.Process(target=_serve, args=(theirs,), daemon=True)
-        self._process.start()
+        with _interrupts_blocked():
+            self._process.start()
         # Else the pipe would not end with the process.
         theirs.close()
 
@@ -179,6 +182,24 @@ class _WorkerProcess:
             self._process.join()
 
 
+@contextmanager
+def _interrupts_blocked() -> Iterator[None]:
+    """Block SIGINT in this thread, and so in a process that starts meanwhile, until it unblocks it.
+
+    A Ctrl-C in this time is not lost: another thread receives it, or this one afterwards.
+    """
+    if sys.platform == "win32":
+        yield
+        return
+    # A process starts it too if it does not run, and that would unblock SIGINT too early.
+    resource_tracker.ensure_running()
+    earlier = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, earlier)
+
+
 def _reason(code: int | None) -> str:
     """Return why a process with this exit code has ended."""
     if code == OUT_OF_MEMORY:
@@ -194,6 +215,8 @@ def _serve(pipe: Connection) -> None:
     """Answer in a process of its own until the other end of the pipe is closed."""
     # A terminal sends Ctrl-C to all processes of the group: the driver ends this one.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if sys.platform != "win32":
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
     threading.Thread(target=_exit_with_parent, daemon=True).start()
     # The driver has shown which plugins are left out.
     warnings.simplefilter("ignore", PluginWarning)

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import re
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import arena, last_json, started
+from command_line import ENVIRONMENT, arena, last_json, started
 
 from arena.cli import run
 from arena.evaluation.store import Results
@@ -95,6 +97,39 @@ def test_the_report_is_the_same_on_one_core_after_ctrl_c_and_after_a_kill(tmp_pa
     assert {k: v for k, v in resumed.items() if k not in TIMES} == {
         k: v for k, v in whole.items() if k not in TIMES
     }
+
+
+def test_ctrl_c_while_the_workers_start_is_one_line(tmp_path: Path) -> None:
+    command = "eval cluedo --player bot:novice --games 40 --seed 1 --workers 2 --out parts"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "arena", *command.split()],
+        cwd=tmp_path,
+        env=ENVIRONMENT,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    deadline = time.monotonic() + 120
+    while not (worker := started_worker(process.pid)) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    # A terminal sends Ctrl-C to the whole group. Here it reaches a worker before the driver.
+    os.kill(worker, signal.SIGINT)
+    time.sleep(0.3)
+    os.killpg(process.pid, signal.SIGINT)
+    _, stderr = process.communicate(timeout=60)
+    rest = "Kept: 0 finished games; the same command with --resume --out parts continues\n"
+    assert (process.returncode, stderr) == (130, rest)
+
+
+def started_worker(parent: int) -> int:
+    """Return the PID of a worker whose Python has set its action for SIGINT, or blocks it; or 0."""
+    for pid in Path(f"/proc/{parent}/task/{parent}/children").read_text().split():
+        if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes():
+            status = Path(f"/proc/{pid}/status").read_text()
+            masks = re.findall(r"^Sig(?:Blk|Ign|Cgt):\s*(\w+)$", status, re.MULTILINE)
+            if any(int(mask, 16) >> signal.SIGINT - 1 & 1 for mask in masks):
+                return int(pid)
+    return 0
 
 
 def test_resuming_with_other_settings_is_refused(evaluated: Path) -> None:

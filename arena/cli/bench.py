@@ -19,7 +19,7 @@ from arena.cli.experiment import (
     ReportOptions,
     write_page,
 )
-from arena.cli.terminal import echo, unused_path
+from arena.cli.terminal import check_folder, echo, unused_path
 from arena.core.errors import ArenaError, UsageError
 from arena.core.observation import TextLevel
 from arena.core.spec import redacted
@@ -82,6 +82,8 @@ class SuiteRun:
                 f"{most} attempts per decision"
             )
         options.check_files()
+        if not options.dry_run:
+            check_folder("--out", self.folder)
         for task in self.suite.tasks:
             self._experiment(task, options).check()
         if options.resume and not any(map(self._is_started, self.suite.tasks)):

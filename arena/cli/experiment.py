@@ -27,6 +27,7 @@ from arena.cli.options import (
 )
 from arena.cli.terminal import (
     check_file,
+    check_folder,
     echo,
     print_document,
     progress_bar,
@@ -275,6 +276,8 @@ class ExperimentRun:
     def check(self) -> None:
         """Raise the errors of all SPECs before anything is written or played."""
         self.options.check_executor()
+        if not self.options.dry_run:  # It may look at a run in a folder that is read-only.
+            check_folder("--out", self.options.out or Path("runs") / self.kind)
         with loading(self.specs):
             for spec in self.specs:
                 # A table full of its agents.

@@ -17,7 +17,13 @@ from pydantic import BaseModel, ConfigDict, JsonValue
 from arena.agents.names import PlayerNames, display_names
 from arena.agents.seating import make_agent
 from arena.cli.options import games_that_fit, has_models, loading
-from arena.cli.terminal import echo, progress_bar, run_until_stopped, settle_accounts
+from arena.cli.terminal import (
+    check_folder,
+    echo,
+    progress_bar,
+    run_until_stopped,
+    settle_accounts,
+)
 from arena.core.errors import ArenaError, UsageError
 from arena.core.game import Game
 from arena.core.spec import Spec
@@ -176,11 +182,7 @@ class GameRun:
         }
         if self.humans and (len(self.seeds) > 1 or self.humans > 1):
             raise UsageError("one person plays one game at a time: --games 1 and one seat 'human'")
-        existing = next(p for p in [self.out, *self.out.absolute().parents] if p.exists())
-        if not existing.is_dir():
-            raise UsageError(f"--out {self.out}: {existing} is not a folder")
-        if not os.access(existing, os.W_OK | os.X_OK):
-            raise ArenaError(f"cannot write into {existing} (--out {self.out}): permission denied")
+        check_folder("--out", self.out)
         with loading(self.match.specs):
             self.seated[first.seed] = first.seat(self.llm, others)
 

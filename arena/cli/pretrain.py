@@ -13,7 +13,7 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from arena.cli.options import GameSetupOptions, OutputOptions
-from arena.cli.terminal import progress_bar
+from arena.cli.terminal import check_folder, progress_bar
 from arena.cli.train import let_threads_sleep
 from arena.core.errors import ArenaError, UsageError
 from arena.core.observation import TextLevel
@@ -126,6 +126,7 @@ def _run(options: PretrainOptions, recipe: Recipe) -> dict[str, JsonValue]:
     out = options.out or SCRATCH_OUT
     if recipe.base_model and options.out is None:
         out = TEACH_OUT / f"{options.game}-{Path(recipe.base_model).name}"
+    check_folder("--out", out)
     try:
         with alone_in(out, "arena pretrain"), _progress() as progress:
             figures = make_model(recipe, out, progress, options.resume, options.device)

@@ -17,7 +17,7 @@ from arena.cli.options import (
     named_seats,
     seat_model,
 )
-from arena.cli.terminal import counter, echo, print_copies, print_result
+from arena.cli.terminal import check_file, counter, echo, print_copies, print_result
 from arena.core.errors import ReplayError, UsageError
 from arena.core.spec import redacted
 from arena.core.text import pluralize, printable, shorten
@@ -50,9 +50,11 @@ class ReplayOptions(Config):
     """A replay (.jsonl)."""
 
     def replay(self) -> Replay:
-        """Read the replay. Raises ReplayError for another file, UsageError for a folder."""
+        """Read the replay. Raises ReplayError for another file, UsageError for a folder or none."""
+        from arena.episodes.files import check_exists
         from arena.episodes.replay import read_replay
 
+        check_exists(self.path)
         if self.path.is_dir():
             raise UsageError(
                 f"{self.path} is a folder, and this takes one file; `arena replay {self.path} "
@@ -111,6 +113,7 @@ def view(options: ViewOptions) -> int:
     else:
         from replays.web.bundle import write_bundle
 
+        check_file("--html", options.html)
         write_bundle(replay, seat, options.html)
     return 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sys
 import textwrap
@@ -165,6 +166,15 @@ def check_file(flag: str, path: Path) -> None:
     """Raise UsageError if no file can be created at this path."""
     if path.is_dir() or not path.absolute().parent.is_dir():
         raise UsageError(f"{flag} {path}: no file can be written there")
+
+
+def check_folder(flag: str, path: Path) -> None:
+    """Raise UsageError if no folder can be at this path, ArenaError if nothing may be written."""
+    existing = next(p for p in [path, *path.absolute().parents] if p.exists())
+    if not existing.is_dir():
+        raise UsageError(f"{flag} {path}: {existing} is not a folder")
+    if not os.access(existing, os.W_OK | os.X_OK):
+        raise ArenaError(f"cannot write into {existing} ({flag} {path}): permission denied")
 
 
 def settle_accounts(

@@ -25,7 +25,7 @@ from filelock import FileLock, SoftFileLock
 from pydantic import JsonValue
 
 from arena.core.action import CHANCE
-from arena.core.errors import ArenaError
+from arena.core.errors import ArenaError, UsageError
 from arena.core.event import Outcome, Ply
 from arena.core.game import State
 from arena.core.spec import has_programs
@@ -86,6 +86,12 @@ def _draft_of(path: Path) -> Iterator[BinaryIO]:
     finally:
         with suppress(OSError):
             draft.unlink()
+
+
+def check_exists(path: Path) -> None:
+    """Raise UsageError for a path of the command line that names nothing."""
+    if not path.exists():
+        raise UsageError(f"{path}: there is no such file or folder")
 
 
 def open_regular(path: Path, flags: int = os.O_RDONLY) -> FileIO:

@@ -16,7 +16,7 @@ from pathlib import Path
 from arena.core.errors import ArenaError, UsageError
 from arena.core.game import Game
 from arena.core.text import pluralize
-from arena.episodes.files import sha256
+from arena.episodes.files import check_exists, sha256
 from arena.episodes.job import Executor, cached_game, run_jobs
 from arena.episodes.record import Episode
 from arena.episodes.replay import Replay, read_replay
@@ -79,8 +79,7 @@ def find_files(paths: Sequence[Path]) -> list[Path]:
     """
     chosen: dict[Path, None] = {}
     for path in paths:
-        if not path.exists():
-            raise UsageError(f"{path}: there is no such file or folder")
+        check_exists(path)
         found = [path / RESULTS if is_run(path) else path]
         if path.is_dir() and found == [path]:
             # Reading a pipe could wait for ever. A broken link is reported when it is read.

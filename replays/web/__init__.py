@@ -48,7 +48,8 @@ def serve(
         llm: Answers for models.
 
     Raises:
-        UsageError: The path does not exist or is not a replay, or the port is taken.
+        UsageError: The path does not exist, or the port is taken.
+        ReplayError: The file is not a replay.
     """
     require("arena replay --web", ("starlette", "uvicorn", "jinja2", "websockets"), "web")
     from replays.web.server import run

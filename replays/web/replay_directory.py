@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from stat import S_ISREG
 
-from arena.core.errors import UsageError
-from arena.episodes.files import is_written
+from arena.episodes.files import check_exists, is_written
 from arena.evaluation.records import RESULTS
 from arena.evaluation.store import is_run
 from replays.web.http_errors import HttpError, not_found
@@ -93,10 +92,8 @@ class ReplayDirectory:
         Raises:
             UsageError: The path does not exist.
         """
-        try:
-            resolved = path.resolve(strict=True)
-        except (OSError, RuntimeError):  # RuntimeError: symbolic links that form a circle.
-            raise UsageError(f"{path}: there is no such file or folder") from None
+        check_exists(path)
+        resolved = path.resolve()
         self.typed_path = path
         """The path as the user typed it, relative to the folder where the server was started."""
         self.single_file = None if resolved.is_dir() else resolved.name

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from starlette.types import ASGIApp
 
-from arena.core.errors import UsageError
+from arena.core.errors import ReplayError, UsageError
 from arena.episodes.files import game_stem
 from arena.http.server import ListeningSocket, run_server
 from arena.llm.service import LLMService
@@ -39,7 +39,7 @@ def run(
     """Serve until a signal; return the exit code. `replays.web.serve` describes the arguments."""
     directory = ReplayDirectory(path)
     if directory.single_file is not None and (error := check_single_file(directory)):
-        raise UsageError(f"{path}: {error}")
+        raise ReplayError(f"{path}: {error}")
     with ListeningSocket(HOST, port, needs_key=False) as listener:
         url = f"{listener.url}/{fragment}"
         greeting = f"Serving {path}: open {url} in a browser; Ctrl-C stops the server"

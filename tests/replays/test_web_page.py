@@ -279,7 +279,8 @@ def test_the_command(clue: Path, tmp_path: Path) -> None:
     assert done.stdout.startswith("Page: page.html (")
     assert set(data_of((tmp_path / "page.html").read_text(encoding="utf-8"))["timelines"]) == {"0"}
     refused = arena(f"replay {clue} --html missing/page.html", cwd=tmp_path)
-    assert refused.returncode == 1 and "cannot write missing/page.html" in refused.stderr
+    assert refused.returncode == 2
+    assert "--html missing/page.html: no file can be written there" in refused.stderr
     assert "Traceback" not in refused.stderr
 
 

@@ -21,7 +21,7 @@ pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
 
 
-from arena.core.errors import MissingDependency, UsageError
+from arena.core.errors import MissingDependency, ReplayError, UsageError
 from arena.episodes.replay import read_replay
 from replays.analysis.replay_analysis import ReplayAnalysis
 from replays.web import serve
@@ -285,7 +285,7 @@ def test_what_cannot_be_served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     with pytest.raises(UsageError, match="nothing: there is no such file"):
         serve(tmp_path / "nothing", 0)
     (tmp_path / "README.md").write_text("# Games\n")
-    with pytest.raises(UsageError, match=r"README\.md: line 1 is not JSON; this is not a replay"):
+    with pytest.raises(ReplayError, match=r"README\.md: line 1 is not JSON; this is not a replay"):
         serve(tmp_path / "README.md", 0)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

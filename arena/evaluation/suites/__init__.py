@@ -20,6 +20,7 @@ from pydantic import (
 from arena.core.errors import ArenaError, UsageError
 from arena.core.game import Game
 from arena.core.text import did_you_mean, first_fault, shorten, unique_json
+from arena.episodes.files import check_exists
 from arena.evaluation.records import Slot
 from arena.evaluation.schedule import evaluation_schedule
 from arena.plugins.catalog import make_game
@@ -95,6 +96,7 @@ class Suite(BaseModel):
 
 def read_suite(path: Path) -> Suite:
     """Read a suite file. Raises ArenaError, with the first fault, for any other file."""
+    check_exists(path)
     try:
         if path.stat().st_size > LARGEST_FILE or not path.is_file():
             raise ArenaError(f"{path} is too large for a suite, or no regular file")

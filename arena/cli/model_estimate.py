@@ -79,8 +79,10 @@ def print_estimate(
     options: ModelOptions,
     as_json: bool,
     most: str = "",
-) -> None:
+) -> Ledger:
     """Print the calls, tokens and cost of a run, and the settings with their origins.
+
+    Returns the calls, tokens and cost.
 
     `line_ups` are the numbers of games by the SPECs of their seats. The first of the matches are
     played by bots. The service has no keys; None if no model plays. `most` precedes the number of
@@ -92,7 +94,7 @@ def print_estimate(
     cost = None if total.unknown_cost else total.cost
     if as_json:
         print(json.dumps({"games": games, "cost": cost, **ledger.to_json(), "settings": given}))
-        return
+        return ledger
     if given:
         stated = (
             f"{name} = {value_in_words(value)} ({origin})"
@@ -102,7 +104,7 @@ def print_estimate(
         echo(redacted(f"Settings: {'; '.join(stated)}"))
     if not specs:
         echo("No model would be asked: the run costs nothing.")
-        return
+        return ledger
     print_grids([ledger_grid(ledger)])
     amount = "unknown" if cost is None else f"${cost:.4f}"
     noun = "game" if games == 1 else "games"
@@ -110,6 +112,7 @@ def print_estimate(
     if cost is None:
         echo("--set price_in=… --set price_out=… (USD per million tokens) state an unknown price.")
     echo("Bots played in place of the models; a model that plays worse has longer games.")
+    return ledger
 
 
 async def _estimate(

@@ -19,13 +19,14 @@ from arena.cli.experiment import (
     ReportOptions,
     write_page,
 )
-from arena.cli.terminal import check_folder, echo, unused_path
+from arena.cli.terminal import check_folder, echo, ledger_grid, print_grids, unused_path
 from arena.core.errors import ArenaError, UsageError
 from arena.core.observation import TextLevel
 from arena.core.spec import redacted
 from arena.core.text import pluralize
 from arena.evaluation.records import RUN
 from arena.llm.config import argument, setting
+from arena.llm.ledger import Ledger
 
 if TYPE_CHECKING:
     from arena.evaluation.report import Report
@@ -93,6 +94,7 @@ class SuiteRun:
         """Play the missing games of all tasks; return the exit code and the reports."""
         left = self.options
         reports: list[Report] = []
+        estimate = Ledger()
         for task in self.suite.tasks:
             run = self._experiment(task, left)
             slots = list(task.schedule(self.player))
@@ -101,7 +103,12 @@ class SuiteRun:
             if code := run.conduct(lambda *_, found=slots: found, is_whole=False):
                 return code, reports
             reports += [run.report] if run.report else []
+            for spec, tally in run.estimate.tallies.items():
+                estimate.tally(spec).add(tally)
             left = _remaining(left, run)
+        if estimate.tallies and not left.as_json:
+            echo(f"all tasks of {self.suite.label}")
+            print_grids([ledger_grid(estimate)])
         return 0, reports
 
     def _is_started(self, task: SuiteTask) -> bool:

@@ -41,6 +41,7 @@ from arena.core.text import pluralize, spreadsheet_row
 from arena.episodes.files import game_stem, writing
 from arena.evaluation.records import Interval, Slot
 from arena.llm.config import setting
+from arena.llm.ledger import Ledger
 from arena.llm.settings import MODELS
 from replays.html_report import require_report_packages, write_html
 
@@ -260,6 +261,8 @@ class ExperimentRun:
         """Flags that continue this run, if they are not `--resume --out` and its folder."""
         self.report: Report | None = None
         """The report of the finished games, at the end of a run."""
+        self.estimate = Ledger()
+        """What a dry run expects of the models."""
         if options.resume and options.out is None:
             raise UsageError("--resume: name the folder of the run with --out")
         self._match, self.llm = match_of(game, options, options, self.specs, options.dry_run)
@@ -393,7 +396,7 @@ class ExperimentRun:
                 seed, done = results.experiment.seed, results.slots
                 finished = results.finished()
         missing = [slot for slot in schedule(seed, done) if slot.number not in finished]
-        print_estimate(
+        self.estimate = print_estimate(
             Counter(slot.specs for slot in missing),
             (replace(self._match, specs=slot.specs, seed=slot.seed) for slot in missing),
             self.llm,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 from pathlib import Path
 from typing import Any
@@ -160,7 +161,11 @@ def test_a_task_stops_at_its_target(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 
 def test_a_dry_run_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    suite, out = write_suite(tmp_path / "s.json", task("one", 2, 2)), tmp_path / "run"
+    tasks, out = [task("one", 2, 2), task("two", 3, 2)], tmp_path / "run"
+    suite = write_suite(tmp_path / "s.json", *tasks)
     assert bench(suite, "--player", "openai:gpt-4o-mini", "--dry-run", "--out", out) == 0
-    assert "one" in capsys.readouterr().out.split()
+    text = capsys.readouterr().out
+    assert {"one", "two"} <= set(text.split())
+    one, two, both = map(int, re.findall(r"openai:gpt-4o-mini +(\d+) ", text))
+    assert one + two == both, "the last table is the sum of the tasks"
     assert not out.exists()

@@ -70,9 +70,9 @@ class PlayerNames:
         self._names = list(names)
         # A longer name may begin with a shorter one. Each seat has a group of the expression.
         self._order = sorted(range(len(names)), key=lambda seat: -len(names[seat]))
-        any_name = "|".join(f"({re.escape(names[seat])})" for seat in self._order)
-        any_name += r"|P(?:layer )?(?P<number>[1-9]\d*)"
-        self._any_name = re.compile(rf"(?<!\w)(?:{any_name.lstrip('|')})(?!\w)", re.IGNORECASE)
+        parts = [f"({re.escape(names[seat])})" for seat in self._order]
+        any_name = "|".join([*parts, r"P(?:layer )?(?P<number>[1-9]\d*)"])
+        self._any_name = re.compile(rf"(?<!\w)(?:{any_name})(?!\w)", re.IGNORECASE)
 
     def of(self, seat: int) -> str:
         """Return the name of the player in a seat."""

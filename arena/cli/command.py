@@ -133,8 +133,8 @@ class OptionsCommand(click.Command):
             from arena.plugins.catalog import load_game_file
 
             from_command_line["game"] = load_game_file(Path(game))
-        app = ctx.find_root().command
-        check_tables(app.entries if isinstance(app, CommandGroup) else ())
+        if isinstance(app := ctx.find_root().command, CommandGroup):
+            check_tables(app.entries)
         return self.function(self.config.of_command(words_of(ctx), {**keys, **from_command_line}))
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -156,15 +156,14 @@ class OptionsCommand(click.Command):
 
 def check_tables(commands: Iterable[str]) -> None:
     """Raise UsageError for a table of arena.toml that is of no command and no setting of models."""
-    from arena.core.text import did_you_mean
+    from arena.llm.config import unknown_key
     from arena.llm.environment import config_file, config_path
     from arena.llm.settings import Settings
 
     known = [*commands, *Settings.model_fields]
     for name in config_file():
         if name not in known:
-            near, listed = did_you_mean(name, known), ", ".join(known)
-            raise UsageError(f"{config_path()}: there is no table [{name}]; {near}known: {listed}")
+            raise unknown_key(str(config_path()), name, known)
 
 
 def words_of(ctx: click.Context) -> list[str]:

@@ -80,9 +80,7 @@ def print_estimate(
     as_json: bool,
     most: str = "",
 ) -> Ledger:
-    """Print the calls, tokens and cost of a run, and the settings with their origins.
-
-    Returns the calls, tokens and cost.
+    """Print and return the calls, tokens and cost of a run; print the settings with their origins.
 
     `line_ups` are the numbers of games by the SPECs of their seats. The first of the matches are
     played by bots. The service has no keys; None if no model plays. `most` precedes the number of

@@ -112,6 +112,7 @@ def test_ctrl_c_while_the_workers_start_is_one_line(tmp_path: Path) -> None:
     deadline = time.monotonic() + 120
     while not (worker := started_worker(process.pid)) and time.monotonic() < deadline:
         time.sleep(0.01)
+    assert worker, "no worker has started"
     # A terminal sends Ctrl-C to the whole group. Here it reaches a worker before the driver.
     os.kill(worker, signal.SIGINT)
     time.sleep(0.3)

@@ -32,6 +32,16 @@ def blocks(path: Path) -> list[Block]:
     return [Block(match["language"], match["file"], match["code"]) for match in found]
 
 
+def outputs(path: Path) -> Iterator[tuple[str, str]]:
+    """Yield each command of the `console` blocks, and the output that is shown below it."""
+    for block in blocks(path):
+        if block.language == "console":
+            text = block.code.replace("\\\n", " ")
+            for part in re.split(r"^\$ ", text, flags=re.M)[1:]:
+                command, _, shown = part.partition("\n")
+                yield command, shown
+
+
 def commands(path: Path) -> Iterator[list[str]]:
     """Yield the words of each `arena` command in the blocks of a Markdown file."""
     for block in blocks(path):

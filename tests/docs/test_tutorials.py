@@ -1,8 +1,8 @@
 """The documentation works: the blocks of each page are run in order, in a folder of their own.
 
 A block with a title is saved under that name; `bash` and `python` blocks are run; `shell` blocks
-show commands that need a key, a GPU or more time, and are only parsed (test_commands.py). `console`
-blocks show output.
+show commands that need a key, a GPU or more time, and are only parsed (test_commands.py). The
+output in `console` blocks is that of their commands.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from code_blocks import ROOT, Block, blocks
+from code_blocks import ROOT, Block, blocks, outputs
 from command_line import ENVIRONMENT
 from preloaded import arena_command, python_command
 
@@ -28,12 +28,10 @@ PAGES = [
     for path in sorted((ROOT / "docs").rglob("*.md"))
     if any(block.language in RUNNABLE for block in blocks(path))
 ]
-
-
 SHOWN = [
     path
     for path in sorted((ROOT / "docs").rglob("*.md"))
-    if any(block.language == "console" for block in blocks(path))
+    if any(outputs(path))
     # Hours; a server, which does not end; a loss, whose last digits depend on the machine.
     and path.stem not in ("deduce", "hosts-and-servers", "training")
 ]
@@ -98,14 +96,10 @@ def test_blocks_run(page: Path, tmp_path: Path, programs: Path) -> None:
 def test_output_is_as_shown(page: Path, tmp_path: Path, programs: Path) -> None:
     """What stands below each command is in its output, in this order; `…` stands for the rest."""
     (tmp_path / "docs").symlink_to(ROOT / "docs")
-    for block in blocks(page):
-        if block.language == "console":
-            for part in re.split(r"^\$ ", block.code.replace("\\\n", " "), flags=re.M)[1:]:
-                command, _, shown = part.partition("\n")
-                # Lines are wrapped elsewhere, and rules are as wide as the table.
-                output = "".join(
-                    run(Block("bash", None, command), tmp_path, programs, False).split()
-                )
-                for text in filter(str.strip, re.split("[…\n─]", shown)):
-                    before, found, output = output.partition("".join(text.split()))
-                    assert found, f"{command}: no {text!r} in {before}"
+    for command, shown in outputs(page):
+        printed = run(Block("bash", None, command), tmp_path, programs, few_scored=False)
+        # Lines are wrapped elsewhere, and rules are as wide as the table.
+        left = "".join(printed.split())
+        for text in filter(str.strip, re.split("[…\n─]", shown)):
+            _, found, left = left.partition("".join(text.split()))
+            assert found, f"{command}: no {text!r} at its place in\n{printed}"

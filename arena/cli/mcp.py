@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from arena.agents.display import ending
 from arena.cli.options import ModelOptions, SeedOptions, TextOptions, seat_specs
-from arena.cli.terminal import echo, settle_accounts
+from arena.cli.terminal import check_folder, echo, settle_accounts
 from arena.core.errors import UsageError
 from arena.core.spec import draw_seed
 from arena.core.text import pluralize
@@ -83,11 +83,9 @@ def mcp(options: McpOptions) -> int:
             "--seat I=mcp, or add --http, where each seat has an address of its own"
         )
     match, llm = match_of(game, options, options, others)
-    try:
-        # Now: at the end of a game it would be lost.
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"--out {out}: {error.strerror}") from None
+    # Now: at the end of a game it would be lost.
+    check_folder("--out", out)
+    out.mkdir(parents=True, exist_ok=True)
     told, seconds = (match.text_level, match.max_turns, match.chat), options.turn_seconds
     hosted = HostedGame(game, others, *told, llm, turn_seconds=seconds, session_spec=CLIENT)
     seats = [number for number, spec in enumerate(specs) if spec == CLIENT]

@@ -19,7 +19,7 @@ from arena.cli.options import (
     has_models,
     seat_specs,
 )
-from arena.cli.terminal import echo, settle_accounts
+from arena.cli.terminal import check_folder, echo, settle_accounts
 from arena.core.errors import ArenaError, UsageError
 from arena.core.spec import Spec
 from arena.llm.config import argument, setting
@@ -173,6 +173,7 @@ def _serve(run: GameRun, options: PlayOptions) -> int:
     setup = WebGameSetup(match, pace, options.clock, options.assist)
     known = [spec for spec in dict.fromkeys(match.specs) if has_models([spec])]
     new_games = NewGames(known, match.chat)
+    check_folder("--out", run.out)
     code = run_play(run.out, setup, new_games, run.llm, options.host, options.port)
     settle_accounts(run.llm, run.out, run.stem(match.seed))
     return code

@@ -149,7 +149,8 @@ def verify_replay(options: VerifyReplayOptions) -> int:
     if not options.as_json:
         if len(files) > 1:
             echo(f"{verified} of {len(files)} replays verified")
-        echo(UNPROVEN)
+        if verified:
+            echo(UNPROVEN)
     return 0 if verified == len(files) else 1
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from starlette.types import ASGIApp
 
-from arena.core.errors import ReplayError, UsageError
+from arena.core.errors import ReplayError
 from arena.episodes.files import game_stem
 from arena.http.server import ListeningSocket, run_server
 from arena.llm.service import LLMService
@@ -63,12 +63,9 @@ def run_play(
     """Serve the game that is set up, with its replays in `out`, until a signal.
 
     Beyond this machine only this game is served: no replays, and no new games. Raises UsageError if
-    the address cannot be used, or a SPEC names no agent, and ArenaError if `out` cannot be made.
+    the address cannot be used, or a SPEC names no agent.
     """
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"--out {out}: {error.strerror}") from None
+    out.mkdir(parents=True, exist_ok=True)
 
     async def serve(listener: ListeningSocket) -> None:
         web_game = games.add(setup, game_stem(setup.match.game, setup.match.seed))

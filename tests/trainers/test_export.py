@@ -149,7 +149,7 @@ def test_a_chat_tells_each_request_as_it_was_sent(
         if attempt.failure != "provider_error"
     ]
     if not sent:
-        with pytest.raises(UsageError, match="no model has answered"):
+        with pytest.raises(ArenaError, match="no model has answered"):
             export([path], "chat", folder / "out.jsonl")
         return
     assert export([path], "chat", folder / "out.jsonl").games == 1
@@ -343,7 +343,7 @@ def test_a_file_is_replaced_when_the_new_one_is_complete(tmp_path: Path) -> None
     (tmp_path / "bots").mkdir()
     record(tmp_path / "bots", "b", in_order(), specs=("bot:random", "bot:random"))
     for form in ("chat", "parquet"):
-        with pytest.raises(UsageError, match=r"no file is a finished game of a model; .*b\.j"):
+        with pytest.raises(ArenaError, match=r"no file is a finished game of a model; .*b\.j"):
             export([tmp_path / "bots"], form, out)
     assert out.read_bytes() == before and not list(tmp_path.glob(".*"))
     alone = tmp_path / "alone"

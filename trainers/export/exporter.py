@@ -83,8 +83,9 @@ def export_replays(
     files done and their total.
 
     Raises:
-        UsageError: no replay can be exported.
-        ArenaError: the file cannot be written. In both cases an older file `out` is unchanged.
+        UsageError: a path or an option is wrong.
+        ArenaError: no file is a finished game of a model, or `out` cannot be written. In all these
+            cases an older file `out` is unchanged.
     """
     files = _input_files(paths, out)
     result, digests, reader = ExportResult(out), set[str](), ReplyReader(reward)
@@ -98,7 +99,7 @@ def export_replays(
         form.write(draft, rows(), reward)
         if not result.games:
             reasons = "; ".join(summarise_reasons(result.skipped))
-            raise UsageError(f"no file is a finished game of a model; {reasons}")
+            raise ArenaError(f"no file is a finished game of a model; {reasons}")
     return result
 
 

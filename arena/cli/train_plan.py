@@ -25,8 +25,6 @@ def print_plan(config: TrainConfig, plan: Plan, settings: Settings, json_wanted:
     game = make_game(config.game, **config.options)
     credit, rewards = credited_rewards(config, game)
     terms = [*rewards.describe(), *credit.describe(game)]
-    request = HostRequest(config, plan.files.folder, settings)
-    trainer = catalog().load("host", config.trainer_host)(request)
     games = config.steps * config.groups_per_step * config.rollouts_per_group
     if json_wanted:
         print(json.dumps({
@@ -51,4 +49,6 @@ def print_plan(config: TrainConfig, plan: Plan, settings: Settings, json_wanted:
         echo(f"Host: {config.trainer_host}")
         echo(f"Work: {config.steps} steps, {games:,} training games")
     check_config(config, settings)
-    trainer.preflight()
+    # Last: the settings are shown even where the host's packages are not installed.
+    request = HostRequest(config, plan.files.folder, settings)
+    catalog().load("host", config.trainer_host)(request).preflight()

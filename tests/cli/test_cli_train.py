@@ -6,6 +6,7 @@ import random
 import shutil
 import socket
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -202,6 +203,13 @@ def test_a_dry_run_for_people(capsys: Output) -> None:
     assert lines["Experiment:"] == ["starts", "in", "runs/train/cluedo-default"]
     assert "12 steps, 1,536 training games" in told
     assert not list(Path().iterdir())
+
+
+@pytest.mark.skipif(find_spec("art") is not None, reason="ART is installed")
+def test_a_dry_run_shows_settings_whose_packages_are_missing(capsys: Output) -> None:
+    assert run(["train", "cluedo", "--preset", "gpu", "--dry-run"]) == 1
+    captured = capsys.readouterr()
+    assert "Host: local" in captured.out and "needs the package 'art'" in captured.err
 
 
 @pytest.mark.parametrize(

@@ -44,6 +44,8 @@ from trainers.rollouts.rollouts import (
     schedule_step,
 )
 from trainers.runs.records import RunFiles, RunState
+from trainers.runs.sentences import exploitability_line
+from trainers.runs.training_run import TrainingRun
 from trainers.trajectory import Trajectory, TrajectoryGroup, Turn
 
 KUHN = make_game("kuhn_poker")
@@ -152,6 +154,11 @@ def test_self_play_reports_the_exact_exploitability_of_its_mixture(
     assert learn(config, folder).exploitability == found and not (kept / "0003").exists()
     text = (folder / "report.html").read_text()
     assert f"{found['mixture']:.3f} chips a game as the mixture of the kept checkpoints" in text
+    trained = TrainingRun.read(folder)
+    for share, said in ((0.18, "Illegal replies are left out: 82 % in the last step."), (1, "")):
+        last = trained.records[-1].model_copy(update={"legal_rate": share})
+        told = exploitability_line(replace(trained, records=[last]))
+        assert told.partition("at the start.")[2].strip() == said
     for player, name in (("mixture", "mixture"), ("0005", "newest")):
         command = ["exploit", "kuhn_poker", "--player", f"embedded:{kept}/{player}"]
         assert run([*command, "--json"]) == 0

@@ -15,6 +15,8 @@ from trainers.runs.training_run import CheckpointEvaluation, TrainingRun, finite
 
 LINE_METRICS = ("loss", "entropy", "kl")
 """Update metrics in the line of a step. The others are in metrics.jsonl."""
+FEW_LEGAL = 0.95
+"""Share of legal replies below which the exploitability, which leaves the others out, says so."""
 
 
 def step_line(record: StepRecord, total_steps: int) -> str:
@@ -88,11 +90,15 @@ def exploitability_line(run: TrainingRun) -> str:
     game = run.make_game()
     unit = f" {game.return_scale.unit}" if game else ""
     found = {n: f"{decimal(v, 3)}{unit}" for n, v in run.state.exploitability.items()}
-    return (
+    line = (
         f"Exploitability, exactly: {found['mixture']} a game as the mixture of the kept "
         f"checkpoints, {found['newest']} with the newest weights alone, {found['start']} at the "
         "start."
     )
+    share = run.records[-1].legal_rate if run.records else None
+    if share is None or share >= FEW_LEGAL:
+        return line
+    return f"{line} Illegal replies are left out: {percentage(1 - share)} in the last step."
 
 
 def verdict(evaluation: CheckpointEvaluation) -> str:

@@ -96,14 +96,39 @@ def test_the_entropy_bonus_rewards_unlikely_legal_answers() -> None:
     adjusted = normalise(targets(), entropy=0.1).advantages - targets().advantages
     known = torch.tensor([-1.5, -0.5, -2.0])
     torch.testing.assert_close(adjusted, 0.1 * (known.mean() - known))
-    # The unlikeliest answer is not legal: it gets nothing, and the others are compared.
+    # An unlikely answer that is not legal earns nothing.
     some = targets(in_action=torch.tensor([True, True, False]))
     adjusted = normalise(some, entropy=0.1).advantages - some.advantages
-    torch.testing.assert_close(adjusted, 0.1 * torch.tensor([0.5, -0.5, 0.0]))
-    # A word before the action earns nothing by being unlikely: the action after it counts alone.
+    torch.testing.assert_close(adjusted, 0.1 * (torch.tensor([1.5, 0.5, 0.0]) - 2 / 3))
+    # Neither does a word before the action.
     some = targets(in_action=torch.tensor([False, True, True]))
     adjusted = normalise(some, entropy=0.1).advantages - some.advantages
-    torch.testing.assert_close(adjusted, 0.1 * torch.tensor([-0.5, -0.5, 1.0]))
+    torch.testing.assert_close(adjusted, 0.1 * (torch.tensor([0.0, 0.5, 2.0]) - 2.5 / 3))
+
+
+def test_the_entropy_bonus_never_pays_for_words_before_an_action() -> None:
+    """The model knows its move, but after a word any of the two is likely: no sampling, no noise.
+
+    The answers are each move alone, and each after the word, with two tokens.
+    """
+    logits = torch.tensor([2.0, -1.0, 0.5], requires_grad=True)
+    first = logits.log_softmax(0)
+    half = torch.tensor(0.5).log()
+    new = torch.stack([first[0], first[1], first[2], half, first[2], half])
+    chance = torch.stack([first[0], first[1], first[2] + half, first[2] + half]).detach().exp()
+    ids = torch.tensor([0, 1, 2, 2, 3, 3])
+    known = TokenTargets(
+        sampled_logprobs=new.detach(),
+        advantages=torch.zeros(6),
+        weights=chance[ids],
+        policy_logprobs=new.detach(),
+        answer_ids=ids,
+        in_action=torch.tensor([True, True, False, True, False, True]),
+    )
+    loss = policy_loss(new, normalise(known, entropy=1.0), UpdateOptions()).loss
+    (gradient,) = torch.autograd.grad(loss, logits)
+    likelier, unlikelier, word = (-gradient).tolist()
+    assert unlikelier > 0 > word and unlikelier > likelier
 
 
 def test_all_tokens_of_a_step_have_the_same_weight() -> None:

@@ -102,15 +102,14 @@ def normalise(targets: TokenTargets, entropy: float = 0.0) -> TokenTargets:
     advantages = targets.advantages
     if entropy:
         # E[-log p] is the entropy, so -log p of what was sampled is a reward for it:
-        #     A <- A + c (mean l - l),    l = sum of log p over the token and what follows it.
-        # p is that of the weights that sampled: l is known, and the mean is a baseline. Only tokens
-        # of legal actions count. Words before an action would earn the bonus at no cost, and
-        # illegal answers a large one, since they are rare.
+        #     A <- A + c (b - mean b),    b = -(sum of log p over the token and what follows it).
+        # p is that of the weights that sampled: b is known, and its mean is a baseline. Only tokens
+        # of legal actions earn it. For illegal answers it would be large, since they are rare; for
+        # words before an action, after which any action is likely, it would cost nothing.
         logprobs = torch.where(targets.in_action, targets.policy_logprobs, 0.0)
-        known = sum_following(logprobs, targets.answer_ids)
-        acts = sum_following(targets.in_action.float(), targets.answer_ids) > 0
-        bonus = known[acts].mean() - known
-        advantages = advantages + entropy * torch.where(acts, bonus, 0.0)
+        following = sum_following(logprobs, targets.answer_ids)
+        bonus = torch.where(targets.in_action, -following, 0.0)
+        advantages = advantages + entropy * (bonus - bonus.mean())
     return replace(targets, advantages=advantages, weights=weights)
 
 

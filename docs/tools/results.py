@@ -228,7 +228,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "notebook-continued": stored("notebook-continued", *SHOWN_RUNS),
     "demo-seeds": stored("demo-seeds", "`clue-tiny`", "seed 1", "seed 2", "seed 3"),
     "smollm2": stored("smollm2"),
-    "self-play": stored("self-play"),
+    "self-play": stored("self-play", "`kuhn_poker`", "`leduc_poker`"),
     "coverage": stored("coverage"),
     "speed": stored("speed", *SHOWN_SPEEDS),
     "own-games": own_games,

@@ -38,7 +38,8 @@ def test_a_short_outage_pauses_everybody_and_costs_nobody_a_call() -> None:
 
 def test_while_a_backend_is_down_one_probe_at_a_time_goes_through() -> None:
     llm = LLMService(quick(breaker_failures=5, patience=0.5, max_retries=9), notify=lambda _: None)
-    backend = Busy(lambda _: ScriptedReply(error="server_error", seconds=0.01))
+    # A probe takes 0.01 s of back-off and this time: at most 17 of them fit into the patience.
+    backend = Busy(lambda _: ScriptedReply(error="server_error", seconds=0.02))
     llm.add(SPEC, backend)
 
     async def run() -> list[Completion | BaseException]:

@@ -73,8 +73,9 @@ async def kill(host: EmbeddedHost) -> None:
     """Kill the server of the run, and wait until nothing listens at its port."""
     port = server_process(host).port
     os.killpg(own_process(host), signal.SIGKILL)
-    # What is killed is the stand-in of `preloaded`; the server itself ends a moment later.
-    with suppress(ConnectionRefusedError):
+    # What is killed is the stand-in of `preloaded`; the server itself ends a moment later. A
+    # connection that waits at the port while it closes is reset, any later one is refused.
+    with suppress(ConnectionRefusedError, ConnectionResetError):
         while True:
             socket.create_connection(("127.0.0.1", port)).close()
             await asyncio.sleep(0.01)

@@ -251,7 +251,8 @@ def _results(report: Report) -> list[Sentence]:
         return [Sentence("No player has been measured yet.")]
     best = report.players[0] if report.kind == "eval" else ranked[0]
     if best.rating.value is None:
-        return [_result(report, best), *_truncated(report)]
+        rivals = 1 if report.kind == "eval" else sum(each.role == best.role for each in ranked)
+        return [_result(report, best, rivals), *_truncated(report)]
     leader = Sentence(f"{{}} leads with a rating of {number(best.rating, 0)}.", (best.player,))
     return [leader, *_rank(best.rank), *_truncated(report)]
 
@@ -264,21 +265,27 @@ def _unmeasured(player: PlayerReport) -> Sentence:
     )
 
 
-def _result(report: Report, player: PlayerReport) -> Sentence:
+def _result(report: Report, player: PlayerReport, rivals: int) -> Sentence:
+    """Return the result of a player, which is the best of `rivals`.
+
+    The best of several has the interval of one player: too narrow for a comparison with par.
+    """
     result = report.result(player)
     if result.value is None:
         return Sentence("{} has no finished game.", (player.player,))
     games, par = pluralize(player.games, "game"), par_text(report.par)
-    if report.scale.is_win_rate:
-        return Sentence(
-            f"{{}} won {percent(result)} of {games}{_beside_par(result, report.par)}.",
-            (player.player,),
-        )
-    mean = amount(result, report.scale)
-    won = f"; it won {percent(player.win_rate)}{par}" if report.has_winner else ""
-    return Sentence(
-        f"{{}} has a mean {report.scale.name} of {mean} in {games}{won}.", (player.player,)
-    )
+    chosen = f"; the interval does not allow for the choice of the best of {rivals}"
+    if report.scale.is_win_rate and rivals > 1:
+        text = f"won most often, {percent(result)} of {games}{par}{chosen}"
+    elif report.scale.is_win_rate:
+        text = f"won {percent(result)} of {games}{_beside_par(result, report.par)}"
+    else:
+        won = f"; it won {percent(player.win_rate)}{par}" if report.has_winner else ""
+        mean = f"mean {report.scale.name}"
+        first = f"the highest {mean}," if rivals > 1 else f"a {mean} of"
+        text = f"has {first} {amount(result, report.scale)} in {games}{won}"
+        text += chosen if rivals > 1 else ""
+    return Sentence(f"{{}} {text}.", (player.player,))
 
 
 def _beside_par(result: Interval, par: float | None) -> str:

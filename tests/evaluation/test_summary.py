@@ -405,3 +405,4 @@ def test_tested_players_are_not_mixed_with_opponents() -> None:
     assert board.headings[:2] == ["player", "role"]
     assert {row[0] for row in grid_of(report, "Outcomes").rows} >= {"b (tested)", "b (opponent)"}
     assert not report.notes and "(opponent)" in render(document(report))
+    assert document(report).sentences[0].endswith("allow for the choice of the best of 2.")

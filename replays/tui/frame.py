@@ -147,11 +147,11 @@ def _draw_seats(
         bits = entropy(seat, snapshot) if viewer in (None, seat) else None
         note = notes.get(seat, "") or ("" if bits is None else bits_text(bits))
         # A long name is cut, not the note after it.
-        room = max(5, width // per_row - len(note) - 6)
+        room = max(5, width // per_row - len(note) - 7)
         name = whole if not note or len(whole) <= room else f"{whole[: room - 1]}…"
         mark = ("▶" if acts else " ", "bold magenta")
         style = "red" if seat in notes else "dim"
-        cells.append(Text.assemble(mark, f"{seat + 1} {name}", (f" {note}", style)))
+        cells.append(Text.assemble(mark, f"{seat + 1}: {name}", (f" {note}", style)))
     for first in range(0, len(cells), per_row):
         table.add_row(*cells[first : first + per_row])
     return table

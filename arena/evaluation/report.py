@@ -244,14 +244,14 @@ def adjustment_text(adjusted: int, comparisons: int) -> str:
 
 
 def _results(report: Report) -> list[Sentence]:
-    ranked = report.ranked
     if report.comparison:
         return [*_compared(report, report.comparison)]
+    ranked = report.players[:1] if report.kind == "eval" else report.ranked
     if not ranked:
         return [Sentence("No player has been measured yet.")]
-    best = report.players[0] if report.kind == "eval" else ranked[0]
+    best = ranked[0]
     if best.rating.value is None:
-        rivals = 1 if report.kind == "eval" else sum(each.role == best.role for each in ranked)
+        rivals = sum(each.role == best.role for each in ranked)
         return [_result(report, best, rivals), *_truncated(report)]
     leader = Sentence(f"{{}} leads with a rating of {number(best.rating, 0)}.", (best.player,))
     return [leader, *_rank(best.rank), *_truncated(report)]
@@ -274,18 +274,15 @@ def _result(report: Report, player: PlayerReport, rivals: int) -> Sentence:
     if result.value is None:
         return Sentence("{} has no finished game.", (player.player,))
     games, par = pluralize(player.games, "game"), par_text(report.par)
-    chosen = f"; the interval does not allow for the choice of the best of {rivals}"
-    if report.scale.is_win_rate and rivals > 1:
-        text = f"won most often, {percent(result)} of {games}{par}{chosen}"
-    elif report.scale.is_win_rate:
-        text = f"won {percent(result)} of {games}{_beside_par(result, report.par)}"
+    caveat = f"; the interval does not allow for the choice of the best of {rivals}"
+    if report.scale.is_win_rate:
+        beside = par if rivals > 1 else _beside_par(result, report.par)
+        text = f"won {percent(result)} of {games}{beside}"
     else:
+        mean = amount(result, report.scale)
         won = f"; it won {percent(player.win_rate)}{par}" if report.has_winner else ""
-        mean = f"mean {report.scale.name}"
-        first = f"the highest {mean}," if rivals > 1 else f"a {mean} of"
-        text = f"has {first} {amount(result, report.scale)} in {games}{won}"
-        text += chosen if rivals > 1 else ""
-    return Sentence(f"{{}} {text}.", (player.player,))
+        text = f"has a mean {report.scale.name} of {mean} in {games}{won}"
+    return Sentence(f"{{}} {text}{caveat if rivals > 1 else ''}.", (player.player,))
 
 
 def _beside_par(result: Interval, par: float | None) -> str:
